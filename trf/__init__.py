@@ -1,0 +1,1 @@
+"""Theoretical and empirical receptive fields of transformer position encodings."""
