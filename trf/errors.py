@@ -1,4 +1,4 @@
-"""One small family of errors; each message says what was wrong, what was got, what is wanted, and the remedy."""
+"""One small family of errors; a message says what was wrong, what was got, and the remedy."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 import sympy
+from sympy.core.facts import InconsistentAssumptions
 
 from trf import syntax, vocabulary
 from trf.errors import ExpressionError, ParameterError
@@ -142,7 +143,7 @@ def exact(value: Any, name: str = "value") -> sympy.Rational:
     if isinstance(value, sympy.Rational):
         return value
     if isinstance(value, numbers.Rational):
-        return sympy.Rational(int(value.numerator), int(value.denominator))
+        return sympy.Rational(int(value.numerator), int(value.denominator))  # type: ignore[return-value]
     if isinstance(value, float):
         text = float.__repr__(value)
     elif isinstance(value, (Decimal, str, numbers.Real, sympy.Float)):
@@ -162,7 +163,7 @@ def exact(value: Any, name: str = "value") -> sympy.Rational:
         raise ParameterError(
             f"{name} must be a finite number such as 0.01 or 1/100, got {text[:60]!r}"
         ) from None
-    return sympy.Rational(fraction.numerator, fraction.denominator)
+    return sympy.Rational(fraction.numerator, fraction.denominator)  # type: ignore[return-value]
 
 
 def describe_domain(symbol: sympy.Symbol) -> str:
@@ -214,7 +215,7 @@ def _symbol(name: str, domain: Domain | None) -> sympy.Symbol:
         assumptions = dict(domain)
     try:
         return sympy.Symbol(name, **{"real": True, **assumptions})
-    except (sympy.core.facts.InconsistentAssumptions, TypeError, ValueError):
+    except (InconsistentAssumptions, TypeError, ValueError):
         raise ParameterError(f"the domain {domain!r} of {name} contradicts itself") from None
 
 

@@ -1,0 +1,157 @@
+"""What an encoding is: its formula, how its parameters vary over heads, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+import sympy
+
+from trf.errors import ParameterError
+from trf.expression import Bias, Domain, as_bias
+
+HeadRule = Callable[[int], tuple[sympy.Expr, ...]]
+
+
+class Kind(str, Enum):
+    """How an encoding enters attention, which decides what the theory can say of it."""
+
+    NONE = "none"  # no position information beyond the causal mask
+    ADDITIVE = "additive"  # a bias p(n) on the logit: the theorem's case
+    WINDOW = "window"  # a mask: p is 0 or -oo
+    ABSOLUTE = "absolute"  # added to the embeddings: no p(n)
+    MULTIPLICATIVE = "multiplicative"  # acts on queries and keys: no p(n)
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Learnable:
+    """A parameter that training moves: one value a head, shared by all layers.
+
+    Attributes:
+        low, high: initial values are drawn from U(low, high), per head.
+        minimum, maximum: the value is kept within these.
+    """
+
+    name: str
+    low: float
+    high: float
+    minimum: float = 0.01
+    maximum: float | None = None
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """A position encoding as data.
+
+    Attributes:
+        name: the registry key.
+        title: the name in prose and on figures.
+        kind: how it enters attention.
+        formula: p(n) as text, n the distance; None where there is no additive bias.
+        reference: paper and equation.
+        fixed: parameter -> rule giving its value for each of `n_head` heads.
+        learnable: the parameters that training moves.
+        assume: domains of parameters that are not positive reals.
+        aliases: further names under which it is found.
+        note: what the theory says where there is no p(n), or another remark.
+
+    Example:
+        >>> Encoding.from_expression("-r*sqrt(n)").bias.expr
+        -r*sqrt(n)
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    formula: str | None
+    reference: str
+    fixed: Mapping[str, HeadRule] = field(default_factory=dict)
+    learnable: tuple[Learnable, ...] = ()
+    assume: Mapping[str, Domain] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    note: str = ""
+
+    @cached_property
+    def bias(self) -> Bias | None:
+        """The symbolic p(n), with the per-head parameters as symbols."""
+        return None if self.formula is None else as_bias(self.formula, self.assume or None)
+
+    def head_values(self, n_head: int) -> list[dict[str, sympy.Expr]]:
+        """The fixed parameters of each head, as exact numbers: ``[{"m": 1/2}, ...]``.
+
+        Raises:
+            ParameterError: unless `n_head` is a positive integer.
+        """
+        if isinstance(n_head, bool) or not isinstance(n_head, int) or n_head < 1:
+            raise ParameterError(f"n_head must be a positive integer, got {n_head!r}")
+        columns = {name: rule(n_head) for name, rule in self.fixed.items()}
+        return [{name: values[h] for name, values in columns.items()} for h in range(n_head)]
+
+    def head_biases(
+        self, n_head: int, learned: Mapping[str, Any] | list[Mapping[str, Any]] | None = None
+    ) -> list[Bias]:
+        """The bias of each head with its fixed, and any given learned, values put in.
+
+        Args:
+            n_head: the number of heads.
+            learned: values of further parameters: one mapping for all heads, or one a head.
+
+        Raises:
+            ParameterError: if there is no additive bias, or the heads don't match.
+        """
+        if self.bias is None:
+            raise ParameterError(f"{self.title} has no additive bias p(n): {self.note}")
+        per_head = learned if isinstance(learned, list) else [learned or {}] * n_head
+        if len(per_head) != n_head:
+            raise ParameterError(f"{len(per_head)} sets of learned values for {n_head} heads")
+        return [
+            self.bias.substitute({**fixed, **given})
+            for fixed, given in zip(self.head_values(n_head), per_head, strict=True)
+        ]
+
+    @classmethod
+    def from_expression(
+        cls,
+        expression: Any,
+        *,
+        name: str = "custom",
+        title: str | None = None,
+        assume: Mapping[str, Domain] | None = None,
+        fixed: Mapping[str, HeadRule] | None = None,
+    ) -> Encoding:
+        """An encoding of your own from a bias expression.
+
+        Parameters not in `fixed` are learnable, starting from U(0.01, 1) per head.
+
+        Raises:
+            ExpressionError: if the expression can't be read.
+        """
+        bias = as_bias(expression, assume)
+        fixed = dict(fixed or {})
+        encoding = cls(
+            name=name,
+            title=title or str(bias.expr),
+            kind=Kind.ADDITIVE,
+            formula=str(bias.expr),
+            reference="user's own",
+            fixed=fixed,
+            learnable=tuple(
+                Learnable(symbol.name, 0.01, 1.0)
+                for symbol in bias.parameters
+                if symbol.name not in fixed
+            ),
+            assume=dict(assume or {}),
+        )
+        encoding.__dict__["bias"] = bias
+        return encoding
+
+    def __str__(self) -> str:
+        return f"{self.title}: " + (
+            f"p(n) = {self.formula}" if self.formula is not None else f"no p(n); {self.note}"
+        )
