@@ -1,1 +1,65 @@
-"""Theoretical and empirical receptive fields of transformer position encodings."""
+"""Theoretical and empirical receptive fields of transformer position encodings.
+
+``trf.converges("-log(1+r2*n)")`` decides whether a bias extrapolates;
+``trf.theoretical_receptive_field("-m*n", eps=0.01, m="1/16")`` says how far it sees;
+``trf.empirical_receptive_field(model, text)`` measures how far a trained model sees.
+
+Names are loaded when first used: importing the package loads neither sympy, torch nor matplotlib.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_MODULES = {"encodings": "trf.encodings", "errors": "trf.errors", "plot": "trf.plotting"}
+_NAMES = {
+    "Bias": "trf.expression",
+    "as_bias": "trf.expression",
+    "Encoding": "trf.encodings",
+    "Status": "trf.series.verdict",
+    "Verdict": "trf.series.verdict",
+    "converges": "trf.series.convergence",
+    "ReceptiveField": "trf.theory",
+    "theoretical_receptive_field": "trf.theory",
+    "EmpiricalReceptiveField": "trf.empirical",
+    "empirical_receptive_field": "trf.empirical",
+    "perplexity": "trf.evaluation",
+    "train": "trf.training",
+    "load": "trf.nn",
+    "TRFError": "trf.errors",
+    "ExpressionError": "trf.errors",
+}
+
+__all__ = [*_NAMES, *_MODULES, "__version__"]
+
+if TYPE_CHECKING:
+    from trf import encodings, errors
+    from trf import plotting as plot
+    from trf.empirical import EmpiricalReceptiveField, empirical_receptive_field
+    from trf.encodings import Encoding
+    from trf.errors import ExpressionError, TRFError
+    from trf.evaluation import perplexity
+    from trf.expression import Bias, as_bias
+    from trf.nn import load
+    from trf.series.convergence import converges
+    from trf.series.verdict import Status, Verdict
+    from trf.theory import ReceptiveField, theoretical_receptive_field
+    from trf.training import train
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value: Any = importlib.import_module(_MODULES[name])
+    elif name in _NAMES:
+        value = getattr(importlib.import_module(_NAMES[name]), name)
+    else:
+        raise AttributeError(f"module 'trf' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

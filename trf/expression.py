@@ -21,7 +21,7 @@ import sympy
 from sympy.core.facts import InconsistentAssumptions
 
 from trf import syntax, vocabulary
-from trf.errors import ExpressionError, ParameterError
+from trf.errors import ExpressionError, ParameterError, TRFError
 
 Domain = str | Mapping[str, bool]
 
@@ -253,7 +253,11 @@ def _checked(expr: Any, source: str) -> sympy.Expr:
         raise ExpressionError(f"{source} is a condition, not an expression in n")
     if expr.has(sympy.nan) or expr.has(sympy.zoo):
         raise ExpressionError(f"{source} is undefined (a division by 0, or infinity - infinity)")
-    if expr.has(sympy.I) or (expr.is_number and expr.is_extended_real is False):
+    try:
+        real = not expr.has(sympy.I) and (not expr.is_number or expr.is_extended_real is not False)
+    except ArithmeticError as error:
+        raise ExpressionError(f"{source} can't be evaluated: {type(error).__name__}") from error
+    if not real:
         raise ExpressionError(f"{source} has values that are not real")
     return expr
 
@@ -278,9 +282,11 @@ class _Builder:
         try:
             built = getattr(self, f"_{type(node).__name__.lower()}")(node)
         except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            if isinstance(error, ExpressionError):
+            if isinstance(error, TRFError):
                 raise
-            raise syntax.fail(self.text, node.at, f"this can't be evaluated: {error}") from error
+            raise syntax.fail(
+                self.text, node.at, f"this can't be evaluated ({type(error).__name__})"
+            ) from error
         if isinstance(built, sympy.Rational):
             size = max(abs(built.p).bit_length(), built.q.bit_length())
             if size > vocabulary.MAX_BITS:

@@ -17,7 +17,7 @@ from trf.errors import ExpressionError
 
 MAX_CHARACTERS = 20_000
 MAX_DEPTH = 80
-MAX_NODES = 8_000
+MAX_NODES = 5_000
 MAX_DIGITS = 3_000  # of a number, written out
 
 

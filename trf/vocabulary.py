@@ -7,6 +7,7 @@ the guards here refuse numbers that would make that costly, before SymPy sees th
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import sympy
 from trf.errors import ExpressionError
 
 MAX_BITS = 14_000  # of an exact number: what Python still prints in decimal
+MAX_ROOT_BITS = 512  # of a number under a root: SymPy looks for its factors
 MAX_EXPONENTIAL = 10_000  # of a number inside exp, sinh, cosh
 
 CONSTANTS: dict[str, sympy.Basic] = {
@@ -57,8 +59,13 @@ def power(base: Any, exponent: Any) -> Any:
     """``base**exponent``, refusing numbers with more than `MAX_BITS` bits."""
     if base.is_number and exponent.is_number:
         if base.is_Rational and exponent.is_Rational:
-            bits = max(abs(base.p).bit_length(), base.q.bit_length()) * magnitude(exponent)
+            size = math.log2(max(abs(base.p), base.q, 1))
+            bits = size * magnitude(exponent)
             trivial = base in (0, 1, -1)
+            if not exponent.is_Integer and size > MAX_ROOT_BITS:
+                raise ExpressionError(
+                    f"a root of a number with more than {MAX_ROOT_BITS} bits is not evaluated"
+                )
         else:
             size = magnitude(sympy.log(sympy.Abs(base))) if base != 0 else 0.0
             bits, trivial = size * magnitude(exponent), False
@@ -122,7 +129,7 @@ _ONE_ARGUMENT: dict[str, Function] = {
     **_plain(sympy.erfi, "erfi"),
     **_plain(sympy.li, "li"),
     **_plain(sympy.Ei, "Ei"),
-    **_plain(sympy.sqrt, "sqrt"),
+    **_plain(lambda x: power(x, sympy.S.Half), "sqrt"),
     **_plain(sympy.sign, "sign sgn"),
     **_plain(lambda x: 1 / (1 + sympy.exp(-x)), "sigmoid"),
     **_plain(lambda x: sympy.log(1 + sympy.exp(x)), "softplus"),
@@ -140,38 +147,38 @@ def _limited(build: Callable[..., Any], limit: int, least: int = 1, most: int = 
 
 
 _LIMITED: dict[str, Function] = {
-    "factorial": _limited(sympy.factorial, 2000),
-    "subfactorial": _limited(sympy.subfactorial, 2000),
-    "catalan": _limited(sympy.catalan, 2000),
-    "fibonacci": _limited(sympy.fibonacci, 2000),
-    "gamma": _limited(sympy.gamma, 2000),
-    "Gamma": _limited(sympy.gamma, 2000),
-    "loggamma": _limited(sympy.loggamma, 2000),
-    "lgamma": _limited(sympy.loggamma, 2000),
-    "digamma": _limited(sympy.digamma, 2000),
-    "psi": _limited(sympy.digamma, 2000),
+    "factorial": _limited(sympy.factorial, 500),
+    "subfactorial": _limited(sympy.subfactorial, 500),
+    "catalan": _limited(sympy.catalan, 500),
+    "fibonacci": _limited(sympy.fibonacci, 500),
+    "gamma": _limited(sympy.gamma, 500),
+    "Gamma": _limited(sympy.gamma, 500),
+    "loggamma": _limited(sympy.loggamma, 500),
+    "lgamma": _limited(sympy.loggamma, 500),
+    "digamma": _limited(sympy.digamma, 500),
+    "psi": _limited(sympy.digamma, 500),
     "primepi": _limited(sympy.primepi, 100_000),
     "totient": _limited(sympy.totient, 10**9),
     "divisor_sigma": _limited(sympy.divisor_sigma, 10**9, 1, 2),
-    "binomial": _limited(sympy.binomial, 2000, 2, 2),
-    "rf": _limited(sympy.rf, 500, 2, 2),
-    "ff": _limited(sympy.ff, 500, 2, 2),
-    "harmonic": _limited(sympy.harmonic, 2000, 1, 2),
-    "polygamma": _limited(sympy.polygamma, 500, 2, 2),
-    "zeta": _limited(sympy.zeta, 500, 1, 2),
-    "uppergamma": _limited(sympy.uppergamma, 500, 2, 2),
-    "lowergamma": _limited(sympy.lowergamma, 500, 2, 2),
-    "expint": _limited(sympy.expint, 500, 2, 2),
-    "beta": _limited(sympy.beta, 500, 2, 2),
-    "besseli": _limited(sympy.besseli, 500, 2, 2),
-    "besselj": _limited(sympy.besselj, 500, 2, 2),
-    "besselk": _limited(sympy.besselk, 500, 2, 2),
-    "bessely": _limited(sympy.bessely, 500, 2, 2),
-    "floor": _limited(sympy.floor, 10**300),
-    "ceiling": _limited(sympy.ceiling, 10**300),
-    "ceil": _limited(sympy.ceiling, 10**300),
-    "frac": _limited(sympy.frac, 10**300),
-    "Mod": _limited(sympy.Mod, 10**300, 2, 2),
+    "binomial": _limited(sympy.binomial, 300, 2, 2),
+    "rf": _limited(sympy.rf, 50, 2, 2),
+    "ff": _limited(sympy.ff, 50, 2, 2),
+    "harmonic": _limited(sympy.harmonic, 200, 1, 2),
+    "polygamma": _limited(sympy.polygamma, 100, 2, 2),
+    "zeta": _limited(sympy.zeta, 100, 1, 2),
+    "uppergamma": _limited(sympy.uppergamma, 100, 2, 2),
+    "lowergamma": _limited(sympy.lowergamma, 100, 2, 2),
+    "expint": _limited(sympy.expint, 100, 2, 2),
+    "beta": _limited(sympy.beta, 100, 2, 2),
+    "besseli": _limited(sympy.besseli, 100, 2, 2),
+    "besselj": _limited(sympy.besselj, 100, 2, 2),
+    "besselk": _limited(sympy.besselk, 100, 2, 2),
+    "bessely": _limited(sympy.bessely, 100, 2, 2),
+    "floor": _limited(sympy.floor, 10**60),
+    "ceiling": _limited(sympy.ceiling, 10**60),
+    "ceil": _limited(sympy.ceiling, 10**60),
+    "frac": _limited(sympy.frac, 10**60),
+    "Mod": _limited(sympy.Mod, 10**60, 2, 2),
 }
 
 FUNCTIONS: dict[str, Function] = {
@@ -180,10 +187,10 @@ FUNCTIONS: dict[str, Function] = {
     "log": Function(_log, 1, 2),
     "ln": Function(_log),
     "Heaviside": Function(sympy.Heaviside, 1, 2),
-    "Max": Function(sympy.Max, 1, 64),
-    "max": Function(sympy.Max, 1, 64),
-    "Min": Function(sympy.Min, 1, 64),
-    "min": Function(sympy.Min, 1, 64),
+    "Max": Function(sympy.Max, 1, 8),
+    "max": Function(sympy.Max, 1, 8),
+    "Min": Function(sympy.Min, 1, 8),
+    "min": Function(sympy.Min, 1, 8),
     "Rational": Function(_rational, 1, 2),
     "Integer": Function(_integer),
     "Eq": Function(sympy.Eq, 2, 2),
