@@ -33,7 +33,27 @@ _NAMES = {
     "ExpressionError": "trf.errors",
 }
 
-__all__ = [*_NAMES, *_MODULES, "__version__"]
+__all__ = [
+    "Bias",
+    "EmpiricalReceptiveField",
+    "Encoding",
+    "ExpressionError",
+    "ReceptiveField",
+    "Status",
+    "TRFError",
+    "Verdict",
+    "__version__",
+    "as_bias",
+    "converges",
+    "empirical_receptive_field",
+    "encodings",
+    "errors",
+    "load",
+    "perplexity",
+    "plot",
+    "theoretical_receptive_field",
+    "train",
+]
 
 if TYPE_CHECKING:
     from trf import encodings, errors

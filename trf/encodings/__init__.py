@@ -55,11 +55,15 @@ def get(name: str | Encoding) -> Encoding:
     """
     if isinstance(name, Encoding):
         return name
-    key = name.strip().lower()
-    key = _ALIASES.get(key, key).replace("_", "-")
+    key = _key(name)
     if key not in REGISTRY:
-        raise unknown_name("encoding", name, REGISTRY)
+        raise unknown_name("encoding", name, [*REGISTRY, *_ALIASES])
     return REGISTRY[key]
+
+
+def _key(name: str) -> str:
+    key = name.strip().lower()
+    return _ALIASES.get(key, key.replace("_", "-"))
 
 
 def names() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -150,6 +150,25 @@ class Encoding:
         )
         encoding.__dict__["bias"] = bias
         return encoding
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-able data."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "kind": self.kind.value,
+            "formula": self.formula,
+            "domains": self.bias.domains if self.bias is not None else {},
+            "fixed": sorted(self.fixed),
+            "learnable": [asdict(parameter) for parameter in self.learnable],
+            "reference": self.reference,
+            "aliases": list(self.aliases),
+            "note": self.note,
+        }
+
+    def _repr_markdown_(self) -> str:
+        formula = "no $p(n)$" if self.bias is None else f"$p(n) = {sympy.latex(self.bias.expr)}$"
+        return f"**{self.title}** ({self.kind}): {formula}. {self.note} *{self.reference}*"
 
     def __str__(self) -> str:
         return f"{self.title}: " + (

@@ -1,0 +1,273 @@
+"""The command line: ``trf converges``, ``radius``, ``encodings``, ``train``, ``measure``, ...
+
+The only module that prints. Results go to stdout (``--json`` for programs), messages to stderr;
+exit code 0 for an answer, 2 for bad input, 130 when interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from trf import __version__
+from trf.errors import ParameterError, TRFError
+
+EXPRESSION_HELP = "a bias p(n) such as '-r1*log(1+r2*n)', LaTeX, or the name of an encoding"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    parser = build_parser()
+    arguments = parser.parse_args(_protect(sys.argv[1:] if argv is None else list(argv)))
+    try:
+        arguments.run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (TRFError, OSError) as error:
+        print(f"trf: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("trf: interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _protect(argv: list[str]) -> list[str]:
+    """Let an expression begin with a minus sign: ``trf converges -log(1+n)``."""
+    return [f" {word}" if word[:1] == "-" and word[:2] not in ("--", "-h") else word
+            for word in argv]  # fmt: skip
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    parser = argparse.ArgumentParser(
+        prog="trf", description="Receptive fields of transformer position encodings."
+    )
+    parser.add_argument("--version", action="version", version=f"trf {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(name: str, run: Any, text: str, *, as_json: bool = True) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        added.set_defaults(run=run)
+        if as_json:
+            added.add_argument("--json", action="store_true", help="print JSON")
+        return added
+
+    sub = command("converges", converges, "decide whether sum exp(p(n)) converges")
+    sub.add_argument("bias", help=EXPRESSION_HELP)
+    sub.add_argument(
+        "--assume",
+        action="append",
+        default=[],
+        metavar="NAME=DOMAIN",
+        help="domain of a parameter, such as r1=real; positive real otherwise",
+    )
+    sub.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="value of a parameter"
+    )
+    sub.add_argument("--bidirectional", action="store_true", help="sum over all integers n")
+    sub.add_argument("--proof", action="store_true", help="print the steps of the argument")
+
+    sub = command("radius", radius, "the theoretical receptive field, in tokens")
+    sub.add_argument("bias", help=EXPRESSION_HELP)
+    sub.add_argument("--eps", default="0.01", help="share of the mass left out (default 0.01)")
+    sub.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="value of a parameter"
+    )
+    sub.add_argument("--length", type=int, help="normalise over this many tokens, not the limit")
+    sub.add_argument(
+        "--heads", type=int, default=8, help="heads of an encoding of the catalogue (default 8)"
+    )
+
+    sub = command("encodings", list_encodings, "the catalogue of encodings")
+    sub.add_argument("name", nargs="?", help="one encoding, in detail")
+
+    sub = command("train", train, "train a decoder; goes on if it was interrupted")
+    sub.add_argument("--encoding", required=True, help="see: trf encodings")
+    sub.add_argument("--corpus", default="code", help="code, or path:FILE_OR_FOLDER")
+    sub.add_argument("--out", required=True, metavar="RUN", help="folder of the run")
+    _add_recipe(sub)
+
+    sub = command("measure", measure, "the empirical receptive field of a checkpoint")
+    _add_model_and_text(sub)
+    sub.add_argument("--eps", action="append", metavar="EPS", help="may be repeated; default 0.01")
+    sub.add_argument("--length", type=int, default=512, help="tokens in a window (default 512)")
+    sub.add_argument("--windows", type=int, default=32, help="windows sampled (default 32)")
+    sub.add_argument("--seed", type=int, default=0)
+
+    sub = command("perplexity", perplexity, "perplexity against length, without overlap")
+    _add_model_and_text(sub)
+    sub.add_argument("--lengths", type=int, nargs="+", default=[512, 1024, 2048, 4096, 9216])
+    sub.add_argument("--windows", type=int, help="at most so many windows of the longest length")
+
+    sub = command("figures", figures, "measure the shipped checkpoints and draw the figures",
+                  as_json=False)  # fmt: skip
+    sub.add_argument("--out", default="figures", help="folder to write to (default figures)")
+    sub.add_argument("--fresh", action="store_true", help="measure again what is there already")
+    sub.add_argument(
+        "--models",
+        nargs="+",
+        metavar="CHECKPOINT",
+        help="checkpoints to use (default: the shipped ones)",
+    )
+    return parser
+
+
+def _add_model_and_text(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("checkpoint", help="a file, or the name of a shipped one such as alibi")
+    sub.add_argument("--text", metavar="FILE", help="text to measure on (default: --corpus)")
+    sub.add_argument("--corpus", default="code",
+                     help="whose test split to measure on (default code)")  # fmt: skip
+
+
+def _add_recipe(sub: argparse.ArgumentParser) -> None:
+    """One option for each field of the training recipe; its default is the recipe's own."""
+    for name, kind in (
+        ("seed", int), ("tokens", int), ("batch", int), ("length", int), ("n_layer", int),
+        ("n_head", int), ("n_embd", int), ("learning_rate", float), ("warmup", float),
+        ("weight_decay", float), ("clip", float),
+    ):  # fmt: skip
+        sub.add_argument(f"--{name.replace('_', '-')}", type=kind, default=argparse.SUPPRESS)
+    sub.add_argument("--threads", type=int, help="CPU threads (default: torch's choice)")
+    sub.add_argument("--accelerator", default="auto", help="cpu, cuda, ... (default auto)")
+    sub.add_argument("--devices", default="1", help="how many (default 1)")
+    sub.add_argument("--precision", default="32-true", help="such as bf16-mixed")
+
+
+def _show(arguments: argparse.Namespace, result: Any, text: str | None = None) -> None:
+    if arguments.json:
+        data = result.to_dict() if hasattr(result, "to_dict") else result
+        print(json.dumps(data, indent=2, allow_nan=False))
+    else:
+        print(str(result) if text is None else text)
+
+
+def _pairs(items: Sequence[str], option: str) -> dict[str, str]:
+    pairs = {}
+    for item in items:
+        name, equals, value = item.strip().partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise ParameterError(f"{option} takes NAME=VALUE, got {item.strip()!r}")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _named(text: str) -> Any:
+    """An encoding of the catalogue if `text` is the name of one, otherwise the text.
+
+    Aliases such as ``1/n^2`` are not looked up: as a bias they mean what they say.
+    """
+    from trf.encodings import REGISTRY
+
+    text = text.strip()
+    return REGISTRY.get(text, text)
+
+
+def converges(arguments: argparse.Namespace) -> None:
+    """``trf converges``."""
+    from trf.expression import as_bias
+    from trf.series.convergence import converges as decide
+
+    bias = as_bias(_named(arguments.bias), _pairs(arguments.assume, "--assume"))
+    bias = bias.substitute(_pairs(arguments.set, "--set"))
+    verdict = decide(bias, bidirectional=arguments.bidirectional)
+    _show(arguments, verdict, verdict.explanation if arguments.proof else None)
+
+
+def radius(arguments: argparse.Namespace) -> None:
+    """``trf radius``."""
+    from trf.encodings import Encoding
+    from trf.theory import theoretical_receptive_field
+
+    bias = _named(arguments.bias)
+    values = _pairs(arguments.set, "--set")
+    if isinstance(bias, Encoding) and bias.fixed:
+        heads = bias.head_biases(arguments.heads, values)
+        fields = [
+            theoretical_receptive_field(head, arguments.eps, length=arguments.length)
+            for head in heads
+        ]
+        listed = [{"head": h, **field.to_dict()} for h, field in enumerate(fields, 1)]
+        lines = [f"head {h}: {field}" for h, field in enumerate(fields, 1)]
+        _show(arguments, {"encoding": bias.name, "heads": listed}, "\n".join(lines))
+        return
+    field = theoretical_receptive_field(
+        bias, arguments.eps, parameters=values, length=arguments.length
+    )
+    _show(arguments, field)
+
+
+def list_encodings(arguments: argparse.Namespace) -> None:
+    """``trf encodings``."""
+    from trf import encodings
+
+    shown = encodings.names() if arguments.name is None else [encodings.get(arguments.name).name]
+    entries = [encodings.get(name) for name in shown]
+    if arguments.name is None:
+        width = max(map(len, shown))
+        lines = [f"{e.name:{width}}  {e.kind!s:14}  {e.formula or '-'}" for e in entries]
+    else:
+        lines = [f"{key:10} {value}" for key, value in entries[0].to_dict().items() if value]
+    _show(arguments, [entry.to_dict() for entry in entries], "\n".join(lines))
+
+
+def train(arguments: argparse.Namespace) -> None:
+    """``trf train``."""
+    import dataclasses
+
+    from trf.training import Recipe
+    from trf.training import train as run
+
+    names = {field.name for field in dataclasses.fields(Recipe)} - {"encoding", "corpus"}
+    recipe = {name: value for name, value in vars(arguments).items() if name in names}
+    devices = int(arguments.devices) if arguments.devices.isdigit() else arguments.devices
+    result = run(
+        arguments.encoding, arguments.out, arguments.corpus, threads=arguments.threads,
+        accelerator=arguments.accelerator, devices=devices, precision=arguments.precision,
+        **recipe,
+    )  # fmt: skip
+    _show(arguments, result)
+
+
+def _text(arguments: argparse.Namespace) -> bytes:
+    from trf import corpora
+
+    if arguments.text is not None:
+        return corpora.read_file(arguments.text)
+    return corpora.load(arguments.corpus).test
+
+
+def measure(arguments: argparse.Namespace) -> None:
+    """``trf measure``."""
+    from trf.empirical import empirical_receptive_field
+
+    result = empirical_receptive_field(
+        arguments.checkpoint, _text(arguments), eps=arguments.eps or ["0.01"],
+        length=arguments.length, n_windows=arguments.windows, seed=arguments.seed,
+    )  # fmt: skip
+    _show(arguments, result)
+
+
+def perplexity(arguments: argparse.Namespace) -> None:
+    """``trf perplexity``."""
+    from trf.evaluation import perplexity as evaluate
+
+    result = evaluate(
+        arguments.checkpoint, _text(arguments), lengths=arguments.lengths,
+        max_windows=arguments.windows,
+    )  # fmt: skip
+    _show(arguments, result)
+
+
+def figures(arguments: argparse.Namespace) -> None:
+    """``trf figures``."""
+    from trf.experiment import make_figures
+
+    for path in make_figures(arguments.out, models=arguments.models, fresh=arguments.fresh):
+        print(path)
