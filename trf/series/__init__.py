@@ -1,0 +1,1 @@
+"""Does sum exp(p(n)) converge, and what is it?"""

@@ -1,0 +1,126 @@
+"""The ladder: ``sum exp(-D)`` against the logarithmic scale.
+
+For D in a Hardy field, compare D with log n; if D/log n -> 1, compare D - log n with log log n,
+and so on. The first ratio whose limit is not 1 decides: above 1 (or infinite) the series
+converges, below 1 it diverges; it also diverges when what is left is bounded.
+
+Reference: G. H. Hardy, Orders of Infinity (1910), on the logarithmic criteria of De Morgan and
+Bertrand; T. J. I'A. Bromwich, An Introduction to the Theory of Infinite Series (1908), section 12.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy
+from sympy import S
+
+from trf.series.asymptotics import Lead, Scale, exponent
+from trf.series.signs import Undecidable
+from trf.series.verdict import Step
+
+LOGARITHMIC_SCALE = "logarithmic scale of De Morgan and Bertrand"
+_HARDY = "Hardy, Orders of Infinity (1910)"
+_MAX_RUNGS = 12
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One case decided, with the steps that a reader can check."""
+
+    converges: bool
+    criterion: str
+    steps: tuple[Step, ...]
+
+
+def climb(scale: Scale, x: sympy.Expr) -> Decision:
+    """Decide ``sum exp(p)`` for a rewritten p."""
+    if x in (S.Infinity, S.NegativeInfinity):
+        return _infinite(x)
+    steps = [_expansion_step(scale, x)]
+    rest = sympy.expand_mul(-x, deep=False)
+    for depth in range(1, _MAX_RUNGS):
+        rung = scale.iterated_log(depth)
+        lead = scale.lead(rest, strict=False)
+        ratio = dict(lead.monomial)
+        ratio[rung] = exponent(ratio.get(rung, S.Zero) - 1)
+        growth = -1 if lead.coefficient == 0 else scale.growth(ratio)
+        shown = _shown(scale, lead)
+        against = scale.show(rung)
+        if growth < 0:
+            return _below(scale, steps, shown, against, lead)
+        if lead.coefficient.free_symbols & set(scale.oracle.ranges):
+            raise Undecidable(f"the leading term {shown} of -p oscillates")
+        if growth > 0:
+            sign = scale.oracle.sign(lead.coefficient)
+            if sign == 0:
+                lead = scale.lead(rest, strict=True)
+                raise Undecidable(f"the leading term {shown} may vanish")
+            return _beyond(steps, sign, shown, against)
+        sign = scale.oracle.sign(lead.coefficient - 1)
+        if sign != 0:
+            return _ratio(steps, sign, lead.coefficient, depth, against)
+        steps.append(
+            Step(
+                f"the ratio of {'-p' if depth == 1 else 'what is left'} to {against} tends to 1: "
+                f"subtract {against} and go one logarithm deeper",
+                LOGARITHMIC_SCALE,
+                _HARDY,
+            )
+        )
+        rest = rest - rung
+    raise Undecidable("the ladder of logarithms did not end")
+
+
+def _infinite(x: sympy.Expr) -> Decision:
+    if x is S.NegativeInfinity:
+        step = Step("p(n) = -oo for all large n: every term is 0", "finitely many terms")
+        return Decision(True, "finitely many terms are not 0", (step,))
+    step = Step("p(n) = oo for large n: the terms are infinite", "terms do not tend to 0")
+    return Decision(False, "terms do not tend to 0", (step,))
+
+
+def _shown(scale: Scale, lead: Lead) -> sympy.Expr:
+    return scale.show(lead.coefficient * scale.value(lead.monomial))
+
+
+def _expansion_step(scale: Scale, x: sympy.Expr) -> Step:
+    shown = scale.show(x)
+    return Step(
+        f"for large n, p(n) = {shown}",
+        "exact rewriting",
+        latex=f"p(n) = {sympy.latex(shown)}",
+    )
+
+
+def _below(scale: Scale, steps: list[Step], shown, against, lead: Lead) -> Decision:
+    bounded = lead.coefficient == 0 or scale.growth(lead.monomial) <= 0
+    if bounded and len(steps) == 1:
+        step = Step(
+            "p(n) is bounded: the terms stay above a positive constant", "terms do not tend to 0"
+        )
+        return Decision(False, "terms do not tend to 0", (*steps, step))
+    what = "is bounded" if bounded else f"~ {shown} = o({against})"
+    step = Step(
+        f"{'-p' if len(steps) == 1 else 'what is left'} {what}: the ratio to {against} tends to 0 "
+        "< 1, so the series diverges",
+        LOGARITHMIC_SCALE,
+        _HARDY,
+    )
+    return Decision(False, LOGARITHMIC_SCALE, (*steps, step))
+
+
+def _beyond(steps: list[Step], sign: int, shown, against) -> Decision:
+    name = "-p" if len(steps) == 1 else "what is left"
+    if sign > 0:
+        text = f"{name} ~ {shown} grows faster than any multiple of {against}: converges"
+    else:
+        text = f"{name} ~ {shown} falls below any multiple of -{against}: diverges"
+    return Decision(sign > 0, LOGARITHMIC_SCALE, (*steps, Step(text, LOGARITHMIC_SCALE, _HARDY)))
+
+
+def _ratio(steps: list[Step], sign: int, limit, depth: int, against) -> Decision:
+    name = "-p" if depth == 1 else "what is left"
+    relation, answer = (">", "converges") if sign > 0 else ("<", "diverges")
+    text = f"the ratio of {name} to {against} tends to {limit} {relation} 1: {answer}"
+    return Decision(sign > 0, LOGARITHMIC_SCALE, (*steps, Step(text, LOGARITHMIC_SCALE, _HARDY)))
