@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from trf import __version__
@@ -236,10 +237,10 @@ def train(arguments: argparse.Namespace) -> None:
 
 
 def _text(arguments: argparse.Namespace) -> bytes:
+    if arguments.text is not None:
+        return Path(arguments.text).read_bytes()
     from trf import corpora
 
-    if arguments.text is not None:
-        return corpora.read_file(arguments.text)
     return corpora.load(arguments.corpus).test
 
 

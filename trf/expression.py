@@ -113,8 +113,9 @@ def as_bias(source: Any, assume: Mapping[str, Domain] | None = None) -> Bias:
     if isinstance(bias, Bias):
         source = bias
     elif hasattr(source, "bias") and bias is None:
-        name = getattr(source, "name", source)
-        raise ExpressionError(f"{name} has no additive bias p(n): the theorem does not apply")
+        name = getattr(source, "title", source)
+        note = getattr(source, "note", "the theorem does not apply")
+        raise ExpressionError(f"{name} has no additive bias p(n): {note}")
     if isinstance(source, Bias):
         return source if not assume else _from_sympy(source.expr, source.source, assume)
     if isinstance(source, str):

@@ -1,0 +1,254 @@
+"""Plots of results, public as `trf.plot`. Theory is dashed, measurement solid.
+
+Every function draws on one axes (``ax=None`` takes the current one) and returns it; the two
+``*_figure`` functions arrange several. They take plain results (dataclasses or the records that
+`trf figures` writes), never models. One colour stands for an encoding throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trf.errors import ParameterError, missing_extra
+
+try:
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import FuncFormatter, NullLocator
+except ImportError as error:
+    raise missing_extra("matplotlib", "plot") from error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette and darker companions: distinct for colour-blind readers.
+COLOURS = {
+    "alibi": "#0072B2",
+    "kerple-log": "#D55E00",
+    "kerple-power": "#E69F00",
+    "type1": "#009E73",
+    "type2": "#CC79A7",
+    "inverse-n": "#7F3C8D",
+    "inverse-n-log-n": "#A5A519",
+    "sandwich": "#56B4E9",
+    "none": "#555555",
+    "sinusoidal": "#000000",
+    "rope": "#8C564B",
+}
+_SPARE = ("#1B7837", "#762A83", "#B2182B", "#2166AC", "#4D4D4D", "#BF812D", "#35978F")
+_MARKERS = "osD^vPX*<>hp"
+
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "figure.dpi": 120,
+    "savefig.dpi": 200,
+    "pdf.fonttype": 42,
+}
+
+
+def colour(encoding: str) -> str:
+    """The colour of an encoding: fixed for those of the catalogue, stable for any other name."""
+    if encoding in COLOURS:
+        return COLOURS[encoding]
+    return _SPARE[sum(encoding.encode()) % len(_SPARE)]
+
+
+def cumulative_mass(
+    curve: Sequence[float] | np.ndarray | Any,
+    *,
+    ax: Axes | None = None,
+    theory: bool = False,
+    band: tuple[Any, Any] | None = None,
+    eps: float | None = None,
+    color: str | None = None,
+    label: str | None = None,
+    **line: Any,
+) -> Axes:
+    """Cumulative mass against the number of newest tokens, on a logarithmic axis.
+
+    Args:
+        curve: the share of the mass in the j newest tokens, j = 1..N; or a result that has it
+            as `.curve`, such as an `EmpiricalReceptiveField`.
+        ax: where to draw; the current axes if None.
+        theory: dashed if True (a TRF), solid otherwise (an ERF).
+        band: lower and upper curve, drawn as a shade.
+        eps: mark the radius, the least j with a share above 1 - eps, if given.
+        color, label, **line: as in `matplotlib.axes.Axes.plot`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ParameterError: if the curve is empty or not one-dimensional.
+    """
+    values = np.asarray(getattr(curve, "curve", curve), dtype=float)
+    if values.ndim != 1 or values.size == 0:
+        raise ParameterError(f"a curve is a list of shares, got shape {values.shape}")
+    ax = plt.gca() if ax is None else ax
+    tokens = np.arange(1, values.size + 1)
+    style = {"linestyle": "--" if theory else "-", "linewidth": 1.6, **line}
+    (drawn,) = ax.plot(tokens, values, color=color, label=label, **style)
+    if band is not None:
+        low, high = (np.asarray(edge, dtype=float) for edge in band)
+        ax.fill_between(tokens, low, high, color=drawn.get_color(), alpha=0.18, linewidth=0)
+    if eps is not None:
+        beyond = np.flatnonzero(values > 1 - eps)
+        if beyond.size:
+            at = beyond[0]
+            face = "white" if theory else drawn.get_color()
+            ax.plot(
+                [tokens[at]], [values[at]], marker="o", markersize=5.5, linestyle="none",
+                markerfacecolor=face, markeredgecolor=drawn.get_color(), zorder=5,
+            )  # fmt: skip
+    ax.set_xscale("log")
+    ax.set_xlim(1, values.size)
+    ax.set_ylim(0, 1.02)
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    return ax
+
+
+def perplexity(
+    lengths: Sequence[int],
+    values: Sequence[float] | np.ndarray,
+    *,
+    ax: Axes | None = None,
+    error: Sequence[float] | None = None,
+    train_length: int | None = None,
+    color: str | None = None,
+    label: str | None = None,
+    **line: Any,
+) -> Axes:
+    """Perplexity against evaluation length, on a base-2 logarithmic length axis.
+
+    Args:
+        lengths: evaluation lengths in tokens.
+        values: perplexity per token at each.
+        error: standard errors, drawn as bars.
+        train_length: drawn as a dotted vertical line.
+        ax, color, label, **line: as in `cumulative_mass`.
+
+    Raises:
+        ParameterError: if lengths and values differ in number.
+    """
+    if len(lengths) != len(values):
+        raise ParameterError(f"{len(lengths)} lengths for {len(values)} values")
+    ax = plt.gca() if ax is None else ax
+    style = {"linewidth": 1.5, "markersize": 4.5, "marker": "o", "capsize": 2, **line}
+    ax.errorbar(lengths, values, yerr=error, color=color, label=label, **style)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(list(lengths), [str(length) for length in lengths])
+    ax.xaxis.set_minor_locator(NullLocator())
+    if train_length is not None:
+        ax.axvline(train_length, color="#888888", linewidth=0.9, linestyle=":")
+    return ax
+
+
+def overlay_figure(records: Sequence[Mapping[str, Any]], *, eps: float = 0.01) -> Figure:
+    """TRF against ERF at the same length: one panel an encoding.
+
+    Args:
+        records: as `trf figures` writes them: `title`, `encoding`, `length`, `theory` and
+            `measured`, each with its `curve` (and the measured one `low` and `high`).
+        eps: the share left out, at which both radii are marked.
+
+    Returns:
+        The figure; dashed theory and solid measurement, radii marked and written out.
+    """
+    if not records:
+        raise ParameterError("there is nothing to draw: no encoding with a bias was measured")
+    columns = min(3, len(records))
+    rows = -(-len(records) // columns)
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(
+            rows, columns, figsize=(3.3 * columns, 2.5 * rows + 0.9), sharex=True, sharey=True,
+            squeeze=False, layout="constrained",
+        )  # fmt: skip
+        for ax, record in zip(axes.flat, records, strict=False):
+            _overlay_panel(ax, record, eps)
+        for ax in axes.flat[len(records) :]:
+            ax.set_axis_off()
+        for ax in axes[:, 0]:
+            ax.set_ylabel("cumulative share of mass")
+        for column in range(columns):
+            last = max(r for r in range(rows) if r * columns + column < len(records))
+            axes[last, column].set_xlabel("distance from the query (newest tokens)")
+            axes[last, column].tick_params(labelbottom=True)
+        length = records[0]["length"]
+        figure.suptitle(
+            f"Theoretical (dashed) and empirical (solid) receptive field, both within "
+            f"N = {length} tokens\nmarks: radius at ε = {eps:g}; dotted: stack of layers "
+            "with half residual",
+            fontsize=10,
+        )
+    return figure
+
+
+def _overlay_panel(ax: Axes, record: Mapping[str, Any], eps: float) -> None:
+    shade = colour(record["encoding"])
+    theory, measured = record["theory"], record["measured"]
+    stack = record.get("stack")
+    if stack is not None:
+        cumulative_mass(
+            stack["curve"], ax=ax, theory=True, color=shade, linestyle=":", linewidth=1.2, eps=None
+        )
+    cumulative_mass(theory["curve"], ax=ax, theory=True, color=shade, eps=eps, label="TRF")
+    cumulative_mass(
+        measured["curve"], ax=ax, band=(measured["low"], measured["high"]), color=shade, eps=eps,
+        label="ERF",
+    )  # fmt: skip
+    ax.set_title(f"{record['title']}, series {record['status']}")
+    radii = [("TRF", theory["radius"]), ("ERF", measured["radius"])]
+    if stack is not None:
+        radii.insert(1, ("stack", stack["radius"]))
+    ax.text(
+        0.03, 0.97, "\n".join(f"{name}  {radius[f'{eps:g}']} tokens" for name, radius in radii),
+        transform=ax.transAxes, va="top", fontsize=8, linespacing=1.25,
+    )  # fmt: skip
+
+
+def perplexity_figure(records: Sequence[Mapping[str, Any]]) -> Figure:
+    """Perplexity against length, all encodings, non-overlapping windows.
+
+    The left panel shows perplexity itself, the right one its ratio to the value at the training
+    length, so that encodings of different quality compare by how they extrapolate.
+    """
+    if not records:
+        raise ParameterError("there is nothing to draw: no model was measured")
+    with plt.rc_context(STYLE):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.0), layout="constrained")
+        for index, record in enumerate(records):
+            rows = record["perplexity"]
+            lengths = [row["length"] for row in rows]
+            values = np.array([row["perplexity"] for row in rows])
+            common: dict[str, Any] = {
+                "color": colour(record["encoding"]),
+                "label": f"{record['title']} ({record['status']})",
+                "marker": _MARKERS[index % len(_MARKERS)],
+                "train_length": record["train_length"],
+            }
+            perplexity(lengths, values, ax=left, **common)
+            perplexity(lengths, values / values[0], ax=right, **common)
+        left.set_ylabel("perplexity per byte")
+        right.set_ylabel(f"perplexity relative to {records[0]['perplexity'][0]['length']} tokens")
+        for ax in (left, right):
+            ax.set_xlabel("evaluation length (tokens = bytes)")
+            ax.set_yscale("log")
+            ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+            ax.yaxis.set_minor_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+        handles, labels = left.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right center", fontsize=8)
+        figure.suptitle(
+            "Non-overlapping evaluation beyond the training length (dotted line)", fontsize=10
+        )
+    return figure
