@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import sysconfig
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from trf.errors import TextError, unknown_name
 
@@ -92,6 +96,50 @@ def read_text(path: str | Path) -> str:
         TextError: missing, a folder, unreadable, empty, or not UTF-8 (with the byte's position).
     """
     return _read(Path(path)).decode("utf-8")
+
+
+Text = str | bytes | Sequence[int] | Any  # or an integer array or tensor of one dimension
+
+
+def tokenise(text: Text, at_least: int = 1, vocab_size: int = 256) -> np.ndarray:
+    """Token ids of a text, (N,), int64: the bytes of a str or bytes, or the ids given.
+
+    Args:
+        text: str (encoded as UTF-8), bytes, or token ids (sequence, array or tensor).
+        at_least: how many tokens are needed.
+        vocab_size: ids must lie in [0, vocab_size).
+
+    Raises:
+        TextError: empty, too short (says how long it must be), not text, or ids out of range.
+
+    Example:
+        >>> tokenise("né").tolist()
+        [110, 195, 169]
+    """
+    if isinstance(text, str):
+        text = text.encode("utf-8")
+    if isinstance(text, (bytes, bytearray, memoryview)):
+        tokens = np.frombuffer(bytes(text), dtype=np.uint8).astype(np.int64)
+    else:
+        tokens = np.asarray(text)
+        if tokens.size and (tokens.dtype.kind not in "iu" or tokens.ndim != 1):
+            raise TextError(
+                "a text is a str, bytes, or one row of integer token ids; got "
+                f"{type(text).__name__} of shape {tokens.shape}, {tokens.dtype}"
+            )
+        tokens = tokens.astype(np.int64).reshape(-1)
+    if not tokens.size:
+        raise TextError("the text is empty")
+    if tokens.size < at_least:
+        raise TextError(
+            f"the text has {tokens.size:,} tokens; it must have at least {at_least:,} "
+            "(a byte is a token, and every window needs one more token as its last target)"
+        )
+    if tokens.min() < 0 or tokens.max() >= vocab_size:
+        raise TextError(
+            f"token ids must lie in 0 ... {vocab_size - 1}, got {tokens.min()} ... {tokens.max()}"
+        )
+    return tokens
 
 
 def _code() -> Corpus:

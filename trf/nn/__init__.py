@@ -12,6 +12,16 @@ except ImportError as error:
 
 from trf.nn.attention import attention
 from trf.nn.bias import AdditiveBias
+from trf.nn.checkpoint import load, read_header, save, zoo_names
 from trf.nn.decoder import Decoder, DecoderConfig
 
-__all__ = ["AdditiveBias", "Decoder", "DecoderConfig", "attention"]
+__all__ = [
+    "AdditiveBias",
+    "Decoder",
+    "DecoderConfig",
+    "attention",
+    "load",
+    "read_header",
+    "save",
+    "zoo_names",
+]

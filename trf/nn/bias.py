@@ -130,7 +130,7 @@ class AdditiveBias(nn.Module):
         self.clamp_()
 
     def forward(self, length: int) -> Tensor:
-        """p(n) for n = 0 ... length-1, (H, length), float32, on the parameters' device.
+        """p(n) for n = 0 ... length-1, (H, length), float32, on the CPU.
 
         `-inf` (weight 0) is allowed beyond n = 0.
 
@@ -140,10 +140,9 @@ class AdditiveBias(nn.Module):
         cached = self._cached
         if cached is not None and cached.shape[1] >= length:
             return cached[:, :length]
-        device = next((p.device for p in self.learnable.values()), None)
-        n = torch.arange(length, dtype=torch.float64, device=device)
+        n = torch.arange(length, dtype=torch.float64)
         columns = [
-            self.learnable[name].unsqueeze(1)
+            self.learnable[name].cpu().unsqueeze(1)
             if name in self.ranges
             else n.new_tensor(self.fixed[name]).unsqueeze(1)
             for name in self.names
