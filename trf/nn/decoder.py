@@ -204,11 +204,11 @@ class Decoder(nn.Module):
         return sum(p.numel() for p in self.parameters())
 
     def _initialise(self) -> None:
-        """GPT-2's scheme: normal weights, those that end a residual branch smaller by sqrt(2L)."""
+        """Normal weights of variance 1/fan-in; those that end a residual branch, over 2L more."""
         for name, p in self.named_parameters():
             if name == "embedding.weight":
                 nn.init.normal_(p, std=self.config.n_embd**-0.5)
-            elif name.endswith(("attention.out.weight", "mlp.2.weight")):
-                nn.init.normal_(p, std=0.02 / math.sqrt(2 * self.config.n_layer))
             elif p.dim() == 2:
-                nn.init.normal_(p, std=0.02)
+                ends = name.endswith(("attention.out.weight", "mlp.2.weight"))
+                depth = 2 * self.config.n_layer if ends else 1
+                nn.init.normal_(p, std=(p.shape[1] * depth) ** -0.5)
