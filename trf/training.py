@@ -55,8 +55,8 @@ class Recipe:
     encoding: str
     corpus: str = "code"
     seed: int = 0
-    tokens: int = 5_000_000
-    batch: int = 8
+    tokens: int = 4_000_000
+    batch: int = 2
     length: int = 512
     n_layer: int = 4
     n_head: int = 4
@@ -141,8 +141,8 @@ def train(
     accelerator: str = "auto",
     devices: int | str = 1,
     precision: str = "32-true",
-    save_every: int = 50,
-    valid_every: int = 100,
+    save_every: int = 200,
+    valid_every: int = 400,
     progress: bool = True,
     **recipe: Any,
 ) -> TrainResult:
