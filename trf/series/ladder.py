@@ -16,10 +16,15 @@ import sympy
 from sympy import S
 
 from trf.series.asymptotics import Lead, Scale, exponent
+from trf.series.phase import Envelope, Subsequence, resolve
+from trf.series.rewriting import Rewriter
 from trf.series.signs import Undecidable
+from trf.series.singular import check_singular
 from trf.series.verdict import Step
 
 LOGARITHMIC_SCALE = "logarithmic scale of De Morgan and Bertrand"
+_LAPLACE = "Kuipers and Niederreiter, Uniform Distribution of Sequences (1974)"
+_MINKOWSKI = "Cassels, An Introduction to Diophantine Approximation (1957), III"
 _HARDY = "Hardy, Orders of Infinity (1910)"
 _MAX_RUNGS = 12
 
@@ -33,13 +38,18 @@ class Decision:
     steps: tuple[Step, ...]
 
 
-def climb(scale: Scale, x: sympy.Expr) -> Decision:
+def climb(rewrite: Rewriter, x: sympy.Expr) -> Decision:
     """Decide ``sum exp(p)`` for a rewritten p."""
     if x in (S.Infinity, S.NegativeInfinity):
         return _infinite(x)
-    steps = [_expansion_step(scale, x)]
     rest = sympy.expand_mul(-x, deep=False)
-    for depth in range(1, _MAX_RUNGS):
+    check_singular(rewrite, rest)
+    return _climb(rewrite, rest, 1, [_expansion_step(rewrite.scale, x)])
+
+
+def _climb(rewrite: Rewriter, rest: sympy.Expr, first: int, steps: list[Step]) -> Decision:
+    scale = rewrite.scale
+    for depth in range(first, _MAX_RUNGS):
         rung = scale.iterated_log(depth)
         lead = scale.lead(rest, strict=False)
         ratio = dict(lead.monomial)
@@ -50,7 +60,7 @@ def climb(scale: Scale, x: sympy.Expr) -> Decision:
         if growth < 0:
             return _below(scale, steps, shown, against, lead)
         if lead.coefficient.free_symbols & set(scale.oracle.ranges):
-            raise Undecidable(f"the leading term {shown} of -p oscillates")
+            return _oscillating(rewrite, rest, lead, depth, growth, steps)
         if growth > 0:
             sign = scale.oracle.sign(lead.coefficient)
             if sign == 0:
@@ -70,6 +80,45 @@ def climb(scale: Scale, x: sympy.Expr) -> Decision:
         )
         rest = rest - rung
     raise Undecidable("the ladder of logarithms did not end")
+
+
+def _oscillating(
+    rewrite: Rewriter, rest: sympy.Expr, lead: Lead, depth: int, growth: int, steps: list[Step]
+) -> Decision:
+    scale = rewrite.scale
+    shown = _shown(scale, lead)
+    against = scale.show(scale.iterated_log(depth))
+    critical = S.One if growth == 0 else S.Zero
+    found = resolve(rewrite, rest, lead, critical)
+    if isinstance(found, Envelope):
+        if found.sign > 0:
+            text = f"the oscillating leading term {shown} stays above {critical + 0}*{against}"
+            rule = "comparison with the lower envelope of -p"
+        else:
+            text = (
+                f"the oscillating leading term {shown} comes near {scale.show(found.minimum)} times "
+                "its size for a recurrent set of n, below the critical value"
+            )
+            rule = "recurrence of the phase"
+        return Decision(found.sign > 0, rule, (*steps, Step(text, rule)))
+    if isinstance(found, Subsequence):
+        text = (
+            f"infinitely many n come so close to the minimum of {shown} that the terms do not "
+            "tend to 0"
+        )
+        rule = "Diophantine approximation"
+        return Decision(False, rule, (*steps, Step(text, rule, _MINKOWSKI)))
+    decisions = []
+    for at in dict.fromkeys(found.rests):
+        text = (
+            f"near the minimum of {shown} (order {found.minimum.order}) the mean of exp(p) over "
+            f"the phase is that of -p = {scale.show(at)}"
+        )
+        step = Step(text, "Laplace's method over an equidistributed phase", _LAPLACE)
+        decisions.append(_climb(rewrite, at, depth, [*steps, step]))
+        if not decisions[-1].converges:
+            break
+    return decisions[-1]
 
 
 def _infinite(x: sympy.Expr) -> Decision:

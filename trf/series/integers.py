@@ -1,0 +1,190 @@
+"""n is an integer: residue classes and sparse supports.
+
+A periodic part, such as ``(-1)**n``, ``Mod(n, 3)``, ``cos(pi*n/2)`` or ``floor(n/2)``, is constant
+up to a polynomial on each residue class of n; the series converges if and only if it converges
+on every class. A bias that lives on the squares or on the powers of 2 is summed over the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import lcm
+
+import sympy
+from sympy import S
+
+_MAX_PERIOD = 60
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a series: p over an index of its own, and in words which n those are."""
+
+    expr: sympy.Expr
+    which: str
+
+
+def parts(expr: sympy.Expr, n: sympy.Symbol) -> list[Part]:
+    """The series split so that every part is free of periodic functions and sparse supports."""
+    found: list[Part] = []
+    for sparse in _sparse_parts(expr, n):
+        found += [
+            Part(part.expr, " and ".join(filter(None, (sparse.which, part.which))))
+            for part in _residue_parts(sparse.expr, n)
+        ]
+    return found
+
+
+# -- residue classes ------------------------------------------------------------------------
+
+
+def _residue_parts(expr: sympy.Expr, n: sympy.Symbol, level: int = 0) -> list[Part]:
+    periods = {
+        part: period
+        for part in expr.atoms(sympy.Pow, sympy.Function, sympy.Mod)
+        if n in part.free_symbols and (period := _period(part, n)) is not None
+    }
+    if not periods or level > 2:
+        return [Part(expr, "")]
+    period = lcm(*periods.values())
+    if period > _MAX_PERIOD:
+        return [Part(expr, "")]
+    found = []
+    for residue in range(period):
+        fixed = expr.xreplace({part: _at_residue(part, n, period, residue) for part in periods})
+        which = f"n = {period}*k + {residue}" if residue else f"n = {period}*k"
+        if level:
+            which = which.replace("n =", "k =")
+        found += [
+            Part(inner.expr, " and ".join(filter(None, (which, inner.which))))
+            for inner in _residue_parts(fixed.subs(n, period * n + residue), n, level + 1)
+        ]
+    return found
+
+
+def _polynomial_period(e: sympy.Expr, n: sympy.Symbol, modulus: sympy.Expr) -> int | None:
+    """A period of e(n) modulo `modulus`, for a polynomial whose coefficients are commensurable."""
+    if not e.is_polynomial(n):
+        return None
+    period = 1
+    for power, coefficient in sympy.Poly(e, n).as_dict().items():
+        ratio = sympy.nsimplify(coefficient / modulus) if coefficient.is_Float else None
+        ratio = coefficient / modulus if ratio is None else ratio
+        if power == (0,):
+            continue
+        if not ratio.is_Rational:
+            return None
+        period = lcm(period, int(ratio.q))
+    return period
+
+
+def _period(part: sympy.Basic, n: sympy.Symbol) -> int | None:
+    if isinstance(part, sympy.Pow):
+        base, exponent = part.args
+        if base.is_number and base.is_negative and exponent.is_polynomial(n):
+            return _polynomial_period(exponent, n, S(2)) if exponent.is_integer else None
+        return None
+    if isinstance(part, sympy.Mod):
+        modulus = part.args[1]
+        return _polynomial_period(part.args[0], n, modulus) if modulus.is_Rational else None
+    if isinstance(part, (sympy.floor, sympy.ceiling, sympy.frac)):
+        return _polynomial_period(part.args[0], n, S.One)
+    if isinstance(part, (sympy.sin, sympy.cos, sympy.tan, sympy.cot)):
+        return _polynomial_period(sympy.expand(part.args[0]), n, 2 * sympy.pi)
+    return None
+
+
+def _at_residue(part: sympy.Basic, n: sympy.Symbol, period: int, residue: int) -> sympy.Basic:
+    """`part` for n = period*k + residue, still as a function of n."""
+    if isinstance(part, sympy.Pow):
+        base, exponent = part.args
+        return S.NegativeOne ** exponent.subs(n, residue) * (-base) ** exponent
+    inner = part.args[0]
+    if isinstance(part, (sympy.floor, sympy.ceiling)):
+        return inner + (part.func(inner.subs(n, residue)) - inner.subs(n, residue))
+    return part.subs(n, residue)
+
+
+# -- sparse supports ------------------------------------------------------------------------
+
+
+def _sparse_parts(expr: sympy.Expr, n: sympy.Symbol) -> list[Part]:
+    """Split a Piecewise whose condition holds on a sparse set: the set, and all other n.
+
+    The complement of such a set has density 1, so for an eventually monotone p the sum over it
+    converges exactly when the sum over all n does.
+    """
+    for piecewise in expr.atoms(sympy.Piecewise):
+        for position, (value, condition) in enumerate(piecewise.args):
+            index = _sparse_index(condition, n)
+            if index is None:
+                continue
+            inverse, which = index
+            negated = isinstance(condition, (sympy.Ne, sympy.Not))
+            others = [pair for at, pair in enumerate(piecewise.args) if at != position]
+            rest = sympy.Piecewise(*others) if others else S.NegativeInfinity
+            on, off = (rest, value) if negated else (value, rest)
+            inside = expr.xreplace({piecewise: on}).subs(n, inverse(n))
+            outside = expr.xreplace({piecewise: off})
+            return [
+                Part(sympy.powdenest(inside, force=True), which),
+                *_sparse_parts(outside, n),
+            ]
+    return [Part(expr, "")]
+
+
+def _sparse_index(
+    condition: sympy.Basic, n: sympy.Symbol
+) -> tuple[Callable[[sympy.Symbol], sympy.Expr], str] | None:
+    """How n is counted where `condition` holds, if that is a sparse set known here."""
+    if isinstance(condition, sympy.Not):
+        return _sparse_index(condition.args[0], n)
+    if not isinstance(condition, (sympy.Eq, sympy.Ne)):
+        return None
+    difference = condition.lhs - condition.rhs
+    inner = _integer_test(condition.lhs, condition.rhs)
+    if inner is not None:
+        if inner.is_Pow and inner.base == n and (1 / inner.exp).is_Integer and inner.exp < 1:
+            power = 1 / inner.exp
+            return (lambda m: (m + 1) ** power), f"n = k^{power}"
+        base = sympy.exp(sympy.log(n) / inner)
+        base = sympy.simplify(base)
+        if base.is_Integer and base > 1:
+            return (lambda m: base**m), f"n = {base}^k"
+        return None
+    for rounded in difference.atoms(sympy.floor, sympy.ceiling):
+        inner = rounded.args[0]
+        rebuilt = sympy.simplify(difference.xreplace({rounded: inner}))
+        if rebuilt == 0:
+            return _sparse_index(sympy.Eq(inner, sympy.floor(inner), evaluate=False), n)
+    return None
+
+
+def _integer_test(left: sympy.Basic, right: sympy.Basic) -> sympy.Expr | None:
+    """f, if the condition says that f is an integer."""
+    for first, second in ((left, right), (right, left)):
+        if isinstance(second, (sympy.floor, sympy.ceiling)) and second.args[0] == first:
+            return first  # type: ignore[return-value]
+        if second == 0 and isinstance(first, sympy.frac):
+            return first.args[0]
+        if second == 0 and isinstance(first, sympy.Mod) and first.args[1] == 1:
+            return first.args[0]
+    return None
+
+
+def subsequences(expr: sympy.Expr, n: sympy.Symbol) -> list[Part]:
+    """Thinner series of some of the terms: if one of them diverges, so does the whole."""
+    found = []
+    roots = {
+        int(part.exp.q)
+        for part in expr.atoms(sympy.Pow)
+        if part.base == n and part.exp.is_Rational and part.exp.q in (2, 3, 4)
+    }
+    for power in sorted(roots):
+        thinner = sympy.powdenest(expr.subs(n, n**power), force=True)
+        found += [
+            Part(part.expr, " and ".join(filter(None, (f"n = k^{power}", part.which))))
+            for part in _residue_parts(thinner, n)
+        ]
+    return found

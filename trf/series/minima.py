@@ -1,0 +1,263 @@
+"""Minima of a function of a phase: where, how small, and how flat.
+
+The function is an expression in bounded symbols: sin and cos of one phase, or its fractional
+part. It is cut where an absolute value, a sign, a Max or a Min turns, and where its derivative
+vanishes; on each piece it is monotone, so that its minimum is at an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import sympy
+from sympy import S
+
+from trf.series.asymptotics import Scale
+from trf.series.rewriting import Rewriter
+from trf.series.signs import Interval, Oracle, Undecidable
+
+_TURNING = (sympy.Abs, sympy.sign, sympy.Max, sympy.Min, sympy.Heaviside)
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """A minimiser: the values of the bounded symbols there, the value, the order of flatness.
+
+    Near it the function exceeds `value` by about (distance in phase)^order; the order is oo
+    where the minimum is attained on an interval.
+    """
+
+    at: Mapping[sympy.Symbol, sympy.Expr]
+    value: sympy.Expr
+    order: sympy.Expr
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The bounded symbols that belong to one phase angle (for frac: to one argument)."""
+
+    angle: sympy.Expr
+    sine: sympy.Symbol | None = None
+    cosine: sympy.Symbol | None = None
+    fraction: sympy.Symbol | None = None
+
+
+def phases(c: sympy.Expr, scale: Scale) -> list[Phase]:
+    """The phases on which an expression in bounded symbols depends."""
+    found: dict[sympy.Expr, dict[str, sympy.Symbol]] = {}
+    for symbol in sorted(c.free_symbols & set(scale.oracle.ranges), key=str):
+        meaning = scale.meaning[symbol]
+        kind = {sympy.sin: "sine", sympy.cos: "cosine", sympy.frac: "fraction"}.get(meaning.func)
+        if kind is None:
+            raise Undecidable(f"{meaning} is known to be bounded, but not how it is distributed")
+        found.setdefault(meaning.args[0], {})[kind] = symbol
+    return [Phase(angle, **symbols) for angle, symbols in found.items()]
+
+
+def minima(c: sympy.Expr, phase: Phase, oracle: Oracle) -> list[Minimum]:
+    """All global minimisers of `c`, a function of one phase."""
+    if phase.fraction is not None:
+        if phase.sine is not None or phase.cosine is not None:
+            raise Undecidable(f"{phase.angle} appears inside frac and inside sin or cos")
+        return _best(_on_interval(c, phase.fraction, S.Zero, S.One, oracle), oracle)
+    sine, cosine = phase.sine, phase.cosine
+    if sine is not None and cosine is not None:
+        both = sympy.expand(c)
+        for kept, dropped in ((sine, cosine), (cosine, sine)):
+            if (reduced := _without(both, dropped, kept)) is not None:
+                return minima(reduced, _only(phase, kept), oracle)
+        return _rotated(both, phase, oracle)
+    symbol = sine if sine is not None else cosine
+    assert symbol is not None
+    found = _best(_on_interval(c, symbol, S.NegativeOne, S.One, oracle), oracle)
+    return [m for minimum in found for m in _circular(minimum, symbol)]
+
+
+def _only(phase: Phase, kept: sympy.Symbol) -> Phase:
+    if kept == phase.sine:
+        return Phase(phase.angle, sine=kept)
+    return Phase(phase.angle, cosine=kept)
+
+
+def _without(c: sympy.Expr, dropped: sympy.Symbol, kept: sympy.Symbol) -> sympy.Expr | None:
+    """`c` with even powers of one symbol written by the other: sin^2 + cos^2 = 1."""
+    if not c.is_polynomial(dropped):
+        return None
+    total: sympy.Expr = S.Zero
+    for (power,), coefficient in sympy.Poly(c, dropped).as_dict().items():
+        if power % 2:
+            return None
+        total += coefficient * (1 - kept**2) ** (power // 2)
+    return sympy.expand(total)
+
+
+def _rotated(c: sympy.Expr, phase: Phase, oracle: Oracle) -> list[Minimum]:
+    """``a + b sin + d cos`` has the minimum a - sqrt(b^2 + d^2), of order 2."""
+    b, d = c.coeff(phase.sine), c.coeff(phase.cosine)
+    a = sympy.expand(c - b * phase.sine - d * phase.cosine)
+    if {phase.sine, phase.cosine} & (a.free_symbols | b.free_symbols | d.free_symbols):
+        raise Undecidable(f"the minimum of {c} over a phase is not found")
+    size = sympy.sqrt(b**2 + d**2)
+    if oracle.sign(b**2 + d**2) == 0:
+        return [Minimum({}, a, S.Infinity)]
+    at = {phase.sine: -b / size, phase.cosine: -d / size}
+    return [Minimum(at, a - size, S(2))]  # type: ignore[arg-type]
+
+
+def _circular(minimum: Minimum, symbol: sympy.Symbol) -> Iterator[Minimum]:
+    """From the variable sin or cos to the phase: at +-1 the order doubles."""
+    value = minimum.at.get(symbol)
+    if value in (S.One, S.NegativeOne):
+        yield Minimum(minimum.at, minimum.value, 2 * minimum.order)
+    else:
+        yield minimum
+
+
+def _best(candidates: list[Minimum], oracle: Oracle) -> list[Minimum]:
+    best: list[Minimum] = []
+    for candidate in candidates:
+        if not best:
+            best = [candidate]
+            continue
+        sign = oracle.sign(candidate.value - best[0].value)
+        if sign < 0:
+            best = [candidate]
+        elif sign == 0:
+            best.append(candidate)
+    unique = {tuple(sorted(m.at.items(), key=str)): m for m in best}
+    flattest: dict[tuple, Minimum] = {}
+    for key, minimum in unique.items():
+        flattest[key] = minimum
+    return list(flattest.values())
+
+
+def _on_interval(
+    c: sympy.Expr, v: sympy.Symbol, low: sympy.Expr, high: sympy.Expr, oracle: Oracle
+) -> list[Minimum]:
+    """The minimum of each monotone piece of c on [low, high]."""
+    cuts = [low, *_turning_points(c, v, low, high), high]
+    found: list[Minimum] = []
+    for start, end in zip(cuts, cuts[1:], strict=False):
+        found += _on_piece(_smooth(c, v, (start + end) / 2), v, start, end, oracle, 0)
+    return found
+
+
+def _turning_points(
+    c: sympy.Expr, v: sympy.Symbol, low: sympy.Expr, high: sympy.Expr
+) -> list[sympy.Expr]:
+    points = set()
+    for part in c.atoms(*_TURNING):
+        if v not in part.free_symbols:
+            continue
+        if isinstance(part, (sympy.Max, sympy.Min)):
+            differences = [a - b for i, a in enumerate(part.args) for b in part.args[:i]]
+        else:
+            differences = [part.args[0]]
+        for difference in differences:
+            slope = difference.diff(v)
+            if slope.free_symbols or not slope.is_number or slope == 0:
+                raise Undecidable(f"where {part} turns depends on more than the phase")
+            root = -difference.subs(v, 0) / slope
+            if root.free_symbols:
+                raise Undecidable(f"where {part} turns depends on the parameters")
+            if (root > low) == S.true and (root < high) == S.true:
+                points.add(root)
+    return sorted(points, key=lambda point: point.evalf())
+
+
+def _smooth(c: sympy.Expr, v: sympy.Symbol, inside: sympy.Expr) -> sympy.Expr:
+    """`c` with every turning function replaced by its branch at `inside`."""
+
+    def branch(part: sympy.Expr) -> sympy.Expr:
+        if isinstance(part, (sympy.Max, sympy.Min)):
+            chosen = part.func(*(argument.subs(v, inside) for argument in part.args))
+            return next(a for a in part.args if a.subs(v, inside) == chosen)
+        positive = part.args[0].subs(v, inside) > 0
+        if isinstance(part, sympy.Abs):
+            return part.args[0] if positive else -part.args[0]
+        if isinstance(part, sympy.Heaviside):
+            return S.One if positive else S.Zero
+        return S.One if positive else S.NegativeOne
+
+    return c.replace(lambda e: isinstance(e, _TURNING) and v in e.free_symbols, branch)
+
+
+def _on_piece(
+    q: sympy.Expr,
+    v: sympy.Symbol,
+    low: sympy.Expr,
+    high: sympy.Expr,
+    oracle: Oracle,
+    depth: int,
+) -> list[Minimum]:
+    slope = sympy.expand(q.diff(v))
+    if slope == 0:
+        return [Minimum({v: (low + high) / 2}, q, S.Infinity)]
+    if v not in slope.free_symbols:
+        rising = oracle.sign(slope)
+        if rising == 0:
+            return [Minimum({v: (low + high) / 2}, q.subs(v, low), S.Infinity)]
+    else:
+        local = Oracle(
+            oracle.constraints,
+            {**oracle.ranges, v: Interval(low, high, True, True)},
+            oracle.budget,
+        )
+        signs = local.signs(slope)
+        if signs <= {0, 1} or signs <= {0, -1}:
+            rising = 1 if 1 in signs else -1
+        else:
+            return _split_piece(q, slope, v, low, high, oracle, depth)
+    end = low if rising > 0 else high
+    value = q.subs(v, end)
+    if value.has(S.Infinity, S.NegativeInfinity, S.ComplexInfinity, S.NaN):
+        raise Undecidable(f"{q} is unbounded over the phase")
+    return [Minimum({v: end}, value, _order(q, v, end, S(rising), oracle))]
+
+
+def _split_piece(
+    q: sympy.Expr,
+    slope: sympy.Expr,
+    v: sympy.Symbol,
+    low: sympy.Expr,
+    high: sympy.Expr,
+    oracle: Oracle,
+    depth: int,
+) -> list[Minimum]:
+    if depth > 3 or not slope.is_polynomial(v):
+        raise Undecidable(f"the minimum of {q} over a phase is not found")
+    polynomial = sympy.Poly(slope, v)
+    if polynomial.degree() == 1:
+        a, b = polynomial.all_coeffs()
+        roots = [] if oracle.sign(a) == 0 else [sympy.cancel(-b / a)]
+    elif slope.free_symbols == {v}:
+        roots = sympy.real_roots(polynomial, multiple=False)
+        roots = [root for root, _ in roots]
+    else:
+        raise Undecidable(f"the minimum of {q} over a phase is not found")
+    inside = [r for r in roots if oracle.sign(r - low) > 0 and oracle.sign(high - r) > 0]
+    if not inside and roots and depth:
+        raise Undecidable(f"the minimum of {q} over a phase is not found")
+    cuts = [low, *inside, high]
+    found: list[Minimum] = []
+    for start, end in zip(cuts, cuts[1:], strict=False):
+        middle = slope.subs(v, (start + end) / 2)
+        rising = oracle.sign(middle)
+        at = start if rising > 0 else end
+        found.append(Minimum({v: at}, q.subs(v, at), _order(q, v, at, S(rising), oracle)))
+    return found
+
+
+def _order(
+    q: sympy.Expr, v: sympy.Symbol, end: sympy.Expr, direction: sympy.Expr, oracle: Oracle
+) -> sympy.Expr:
+    """The order in t of q(end + direction t) - q(end) as t falls to 0."""
+    scale = Scale(Oracle(oracle.constraints, budget=oracle.budget))
+    t = 1 / scale.meaning[scale.n]
+    excess = sympy.expand(q.subs(v, end + direction * t)) - q.subs(v, end)
+    lead = scale.lead(Rewriter(scale, {}, {})(excess))
+    order = -lead.monomial.get(scale.n, S.Zero)
+    if set(lead.monomial) - {scale.n} or lead.coefficient == 0:
+        raise Undecidable(f"the minimum of {q} over a phase is not of power order")
+    return order

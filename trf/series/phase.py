@@ -1,0 +1,298 @@
+"""Oscillating exponents: D = A(n) + B(n) psi(phase), with B tending to infinity.
+
+Where psi stays above the critical value the series converges by comparison; where it falls below
+it on a recurrent set of n the series diverges. At the critical value Laplace's method decides:
+if psi has a minimum m of order k, the mean over the phase of exp(-B psi) is of order
+exp(-m B) B^(-1/k), so that p may be replaced by -(A + m B) - (1/k) log B.
+
+For a linear phase w n this needs that n w is spread evenly on the scale B^(-1/k). That follows
+from an irrationality measure of w/(2 pi): for pi, below 7.1033 (Zeilberger and Zudilin, 2020);
+for an algebraic irrational, 2 (Roth). The discrepancy of the first N points is then
+O(N^(-1/(mu-1)+e)) (Kuipers and Niederreiter, Uniform Distribution of Sequences, 2.3). For a
+phase with theta' -> 0 the sum is an integral over the phase, and Laplace's method applies to each
+of its peaks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy
+from sympy import S
+
+from trf.series.asymptotics import Lead, Scale
+from trf.series.minima import Minimum, Phase, minima, phases
+from trf.series.rewriting import Rewriter
+from trf.series.signs import Split, Undecidable
+
+PI_MEASURE = sympy.Rational(71033, 10000)
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """`psi` stays above (1) or falls below (-1) the critical value: that decides."""
+
+    sign: int
+    minimum: sympy.Expr
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """What -p may be replaced by, one candidate for each minimiser of the phase."""
+
+    rests: tuple[sympy.Expr, ...]
+    minimum: Minimum
+
+
+@dataclass(frozen=True)
+class Subsequence:
+    """Infinitely many n come so close to the minimiser that the terms do not tend to 0."""
+
+    minimum: Minimum
+
+
+def resolve(
+    rewrite: Rewriter, rest: sympy.Expr, lead: Lead, critical: sympy.Expr
+) -> Envelope | Averaged | Subsequence:
+    """What an oscillating leading coefficient means for ``sum exp(-rest)``."""
+    scale, oracle = rewrite.scale, rewrite.oracle
+    excess = lead.coefficient - critical
+    signs = oracle.signs(excess)
+    if signs == {1}:
+        return Envelope(1, critical)
+    if signs == {-1}:
+        return Envelope(-1, critical)
+    turning = phases(lead.coefficient, scale)
+    if len(turning) > 1:
+        return _several(rewrite, lead, critical, turning)
+    phase = turning[0]
+    found = minima(lead.coefficient, phase, oracle)
+    sign = oracle.sign(found[0].value - critical)
+    if sign > 0:
+        return Envelope(1, found[0].value)
+    kind = classify(rewrite, phase)
+    if sign < 0:
+        return Envelope(-1, found[0].value)
+    return _critical(rewrite, rest, lead, phase, found, kind)
+
+
+def _several(
+    rewrite: Rewriter, lead: Lead, critical: sympy.Expr, turning: list[Phase]
+) -> Envelope:
+    """Several phases: the sum of the minima bounds from below, and is approached if independent."""
+    total: sympy.Expr = S.Zero
+    rest = sympy.expand(lead.coefficient)
+    ratios = []
+    for phase in turning:
+        symbols = {s for s in (phase.sine, phase.cosine, phase.fraction) if s is not None}
+        own = sympy.Add(*(t for t in sympy.Add.make_args(rest) if t.free_symbols & symbols))
+        rest -= own
+        total += minima(own, phase, rewrite.oracle)[0].value
+        ratios.append(classify(rewrite, phase).ratio)
+    if rest.free_symbols & set(rewrite.oracle.ranges):
+        raise Undecidable("several phases are multiplied")
+    sign = rewrite.oracle.sign(total + rest - critical)
+    if sign > 0:
+        return Envelope(1, total + rest)
+    if sign < 0 and _independent(ratios):
+        return Envelope(-1, total + rest)
+    raise Undecidable("several phases reach the critical value together")
+
+
+def _independent(ratios: list[sympy.Expr | None]) -> bool:
+    """Whether 1 and the ratios are linearly independent over the rationals, for two square roots
+    or multiples of 1/pi by them."""
+    if any(ratio is None for ratio in ratios):
+        return False
+    scaled = [sympy.nsimplify(ratio * sympy.pi) for ratio in ratios]  # type: ignore[operator]
+    if not all(value.is_algebraic for value in scaled) or len(scaled) != 2:
+        return False
+    quotient = sympy.radsimp(scaled[0] / scaled[1])
+    return quotient.is_rational is False
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a phase moves: `ratio` of a linear one to a full turn, and its irrationality measure.
+
+    `slow` is set where the phase's derivative tends to 0.
+    """
+
+    ratio: sympy.Expr | None = None
+    measure: sympy.Expr | None = None
+    slow: bool = False
+
+
+def classify(rewrite: Rewriter, phase: Phase) -> Kind:
+    """How a phase moves; that it returns to every value is known for each kind given back.
+
+    Raises:
+        Undecidable: if the distribution of the phase is not known.
+    """
+    scale = rewrite.scale
+    n = rewrite.n
+    turn = S.One if phase.fraction is not None else 2 * sympy.pi
+    if phase.angle.is_polynomial(n):
+        polynomial = sympy.Poly(phase.angle, n)
+        leading = sympy.nsimplify(polynomial.LC() / turn)
+        if leading.free_symbols:
+            raise Undecidable(
+                f"whether {leading} is rational depends on the parameters, and the answer with it"
+            )
+        measure = _irrationality(leading)
+        if polynomial.degree() == 1:
+            return Kind(leading, measure)
+        return Kind()
+    lead = scale.lead(rewrite(phase.angle))
+    if lead.coefficient.free_symbols - set(scale.oracle.ranges) and not lead.monomial:
+        raise Undecidable(f"the phase {phase.angle} does not turn")
+    growth = scale.growth({g: p for g, p in _divided(lead, scale.n).items() if p != 0})
+    if growth < 0:
+        return Kind(slow=True)
+    beyond = [g for g in lead.monomial if scale.generators.index(g) > scale.generators.index(scale.n)]
+    if beyond:
+        raise Undecidable(f"the distribution of the phase {phase.angle} is not known")
+    power = lead.monomial.get(scale.n, S.Zero)
+    if power.is_Integer and len(lead.monomial) == 1:
+        raise Undecidable(f"the distribution of the phase {phase.angle} is not known")
+    return Kind()
+
+
+def _divided(lead: Lead, n: sympy.Symbol) -> dict[sympy.Symbol, sympy.Expr]:
+    monomial = dict(lead.monomial)
+    monomial[n] = monomial.get(n, S.Zero) - 1
+    return monomial
+
+
+def _irrationality(ratio: sympy.Expr) -> sympy.Expr | None:
+    """An irrationality measure of the ratio, None if only its irrationality is known.
+
+    Raises:
+        Undecidable: if not even that is known.
+    """
+    if ratio.is_algebraic and ratio.is_rational is False:
+        return S(2)
+    by_pi = sympy.simplify(ratio * sympy.pi)
+    if by_pi.is_rational and by_pi != 0:
+        return PI_MEASURE
+    if by_pi.is_algebraic and by_pi != 0:
+        return None
+    if ratio.is_rational is False or ratio.is_irrational:
+        return None
+    raise Undecidable(f"whether {ratio} is rational is not known")
+
+
+def _critical(
+    rewrite: Rewriter,
+    rest: sympy.Expr,
+    lead: Lead,
+    phase: Phase,
+    found: list[Minimum],
+    kind: Kind,
+) -> Averaged | Subsequence:
+    scale = rewrite.scale
+    size = lead.monomial
+    rests = []
+    for minimum in found:
+        _check_shift(rewrite, rest, lead, phase, minimum)
+        at = rest.subs(dict(minimum.at))
+        if minimum.order is not S.Infinity:
+            at += sum(power * scale.log_of(g) for g, power in size.items()) / minimum.order
+        rests.append(sympy.expand_mul(at, deep=False))
+    if all(minimum.order is S.Infinity for minimum in found):
+        return Averaged(tuple(rests), found[0])
+    if kind.slow:
+        _check_slow(rewrite, lead, phase, found)
+        return Averaged(tuple(rests), found[0])
+    if kind.ratio is None:
+        raise Undecidable(f"how evenly the phase {phase.angle} is spread is not known")
+    power = _power_of_n(scale, lead)
+    order = min((m.order for m in found), key=lambda order: order)
+    if kind.measure is not None and power is not None:
+        fine = power / order < 1 / (kind.measure - 1)
+        if fine == S.true:
+            return Averaged(tuple(rests), found[0])
+    if power is None:
+        raise Undecidable(_BY_FRACTIONS.format(phase.angle))
+    for minimum in found:
+        bounded = _at_most_power(scale, lead, minimum.order)
+        best = rest.subs(dict(minimum.at))
+        ends = scale.lead(best, strict=False)
+        stays = ends.coefficient == 0 or scale.growth(ends.monomial) <= 0
+        if not stays:
+            stays = rewrite.oracle.sign(scale.lead(best).coefficient) < 0
+        if bounded and stays and _approached(minimum, phase):
+            return Subsequence(minimum)
+    raise Undecidable(_BY_FRACTIONS.format(phase.angle))
+
+
+_BY_FRACTIONS = "the answer depends on how closely {} comes to the minimum along the integers"
+
+
+def _power_of_n(scale: Scale, lead: Lead) -> sympy.Expr | None:
+    """c, if the monomial is n^c up to smaller generators; None if it is larger than any power."""
+    place = scale.generators.index(scale.n)
+    for generator, power in lead.monomial.items():
+        if scale.generators.index(generator) > place and power != 0:
+            return None
+    power = lead.monomial.get(scale.n, S.Zero)
+    return power if power.is_number else None
+
+
+def _at_most_power(scale: Scale, lead: Lead, order: sympy.Expr) -> bool:
+    quotient = dict(lead.monomial)
+    quotient[scale.n] = quotient.get(scale.n, S.Zero) - order
+    return scale.growth(quotient) <= 0
+
+
+def _approached(minimum: Minimum, phase: Phase) -> bool:
+    """Whether infinitely many n come within C/n of the minimiser.
+
+    For sin and cos by Minkowski's theorem on inhomogeneous approximation (Khinchin: for n > 0);
+    for frac, where one side counts, by every second convergent.
+    """
+    if phase.fraction is None:
+        return True
+    return minimum.at.get(phase.fraction) in (S.Zero, S.One)
+
+
+def _check_shift(
+    rewrite: Rewriter, rest: sympy.Expr, lead: Lead, phase: Phase, minimum: Minimum
+) -> None:
+    """That the smaller terms do not move the minimum by more than O(1)."""
+    scale = rewrite.scale
+    symbols = {s for s in (phase.sine, phase.cosine, phase.fraction) if s is not None}
+    other = rest - lead.coefficient * scale.value(lead.monomial)
+    moving = sympy.expand_mul(other - other.subs(dict(minimum.at)))
+    if not moving.free_symbols & symbols:
+        return
+    second = scale.lead(moving, strict=False)
+    if second.coefficient == 0 or scale.growth(second.monomial) <= 0:
+        return
+    if minimum.order is S.Infinity:
+        raise Undecidable("a second oscillating term acts where the first is flat")
+    if (minimum.order <= 1) == S.true:
+        return
+    quotient = {g: minimum.order * power for g, power in second.monomial.items()}
+    for generator, power in lead.monomial.items():
+        quotient[generator] = quotient.get(generator, S.Zero) - power
+    if scale.growth(quotient) > 0:
+        raise Undecidable("two oscillating terms compete near the minimum of the phase")
+
+
+def _check_slow(rewrite: Rewriter, lead: Lead, phase: Phase, found: list[Minimum]) -> None:
+    """That each peak of a slow phase is wide enough to hold many integers."""
+    scale = rewrite.scale
+    speed = _divided(scale.lead(rewrite(phase.angle)), scale.n)
+    for minimum in found:
+        if minimum.order is S.Infinity:
+            continue
+        width = {g: p / minimum.order for g, p in lead.monomial.items()}
+        for generator, power in speed.items():
+            width[generator] = width.get(generator, S.Zero) + power
+        try:
+            narrow = scale.growth({g: p for g, p in width.items() if p != 0}) >= 0
+        except Split:
+            raise Undecidable("how many integers a peak holds depends on the parameters") from None
+        if narrow:
+            raise Undecidable(f"the peaks of {phase.angle} are narrower than the integers")
