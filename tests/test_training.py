@@ -15,7 +15,8 @@ import torch
 from trf import training
 from trf.errors import CheckpointError, ParameterError, TextError, TRFError, UnknownNameError
 from trf.nn import load, read_header
-from trf.training import Recipe, draw_windows, learning_rate, train
+from trf.recipe import Recipe
+from trf.training import draw_windows, train
 
 SMALL = {
     "batch": 4, "length": 32, "n_layer": 1, "n_head": 2, "n_embd": 16, "learning_rate": 1e-2,
@@ -132,7 +133,7 @@ def test_windows_are_a_function_of_seed_and_step():
 
 def test_learning_rate_warms_up_and_falls_to_a_tenth():
     recipe = Recipe("alibi", tokens=1000 * 8 * 512, batch=8, learning_rate=1.0, warmup=0.1)
-    rates = [learning_rate(recipe, step) for step in range(recipe.steps)]
+    rates = [recipe.rate_at(step) for step in range(recipe.steps)]
     assert rates[0] == pytest.approx(0.01)
     assert rates[99] == rates[100] == pytest.approx(1.0)
     assert rates[-1] == pytest.approx(0.1, abs=1e-4)

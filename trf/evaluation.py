@@ -25,6 +25,7 @@ from trf.nn.checkpoint import load
 from trf.nn.decoder import Decoder
 
 _TOKENS_AT_ONCE = 8192  # bounds the memory of a forward pass
+_OVERHEAD = 2000  # a token costs about as much as attending to so many, for the progress bar
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def perplexity(
     possible = (len(tokens) - 1) // longest
     chosen = np.random.default_rng(seed).permutation(possible)[:max_windows]
     starts = torch.from_numpy(np.sort(chosen)) * longest  # (S,)
-    cost = [longest * (n + 1000) for n in ordered]  # a token costs about a + b N
+    cost = [longest // n * n * (n + _OVERHEAD) for n in ordered]
     rows = []
     with tqdm(
         total=sum(cost) * len(starts),
@@ -175,7 +176,7 @@ def _score(
         windows = torch.stack([tokens[b : b + length + 1] for b in chunk.tolist()]).to(device)
         losses = model.losses(windows[:, :-1], windows[:, 1:])  # (B, N)
         means.append(losses.double().mean(dim=1).cpu())
-        bar.update(len(chunk) * length * (length + 1000))
+        bar.update(len(chunk) * length * (length + _OVERHEAD))
     by_segment = torch.cat(means).view(len(starts), per_segment).mean(dim=1)
     nats = by_segment.mean().item()
     spread = by_segment.std().item() / math.sqrt(len(starts)) if len(starts) > 1 else None

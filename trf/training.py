@@ -13,7 +13,6 @@ import csv
 import dataclasses
 import io
 import math
-import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,66 +30,10 @@ from trf import corpora, encodings
 from trf.errors import CheckpointError, ParameterError, TextError, TRFError
 from trf.nn import checkpoint
 from trf.nn.decoder import Decoder, DecoderConfig
+from trf.recipe import Recipe
 
 STATE, LOG = "state.safetensors", "log.csv"
 COLUMNS = ("step", "tokens", "loss", "valid_bits_per_byte", "learning_rate", "tokens_per_second")
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """All that decides the weights that come out, apart from the machine.
-
-    Attributes:
-        encoding, corpus: names.
-        seed: of the initial weights and of the windows drawn.
-        tokens: bytes to train on; rounded up to whole steps.
-        batch, length: windows a step, and tokens a window.
-        n_layer, n_head, n_embd: the shape of the decoder.
-        learning_rate: at its peak; linear warm-up over `warmup` of the steps, then a cosine down
-            to a tenth.
-        weight_decay: of matrices; AdamW with betas 0.9, 0.98.
-        clip: largest norm of the gradient.
-    """
-
-    encoding: str
-    corpus: str = "code"
-    seed: int = 0
-    tokens: int = 4_000_000
-    batch: int = 2
-    length: int = 512
-    n_layer: int = 4
-    n_head: int = 4
-    n_embd: int = 128
-    learning_rate: float = 2e-3
-    warmup: float = 0.05
-    weight_decay: float = 0.1
-    clip: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name in ("tokens", "batch", "length"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise ParameterError(f"{name} must be a positive integer, got {value!r}")
-        if not 0 <= self.warmup < 1:
-            raise ParameterError(f"warmup is a share of the steps in [0, 1), got {self.warmup}")
-        if not self.learning_rate > 0 or not self.clip > 0:
-            raise ParameterError("learning_rate and clip must be positive")
-        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
-            raise ParameterError(f"seed must be a nonnegative integer, got {self.seed!r}")
-
-    @property
-    def steps(self) -> int:
-        """Number of optimiser steps."""
-        return math.ceil(self.tokens / (self.batch * self.length))
-
-    def command(self) -> str:
-        """The command line that trains this again."""
-        words = ["trf", "train", "--encoding", self.encoding, "--corpus", self.corpus]
-        for f in dataclasses.fields(self)[2:]:
-            value = getattr(self, f.name)
-            if value != f.default:
-                words += [f"--{f.name.replace('_', '-')}", str(value)]
-        return shlex.join([*words, "--out", "RUN"])
 
 
 @dataclass(frozen=True)
@@ -199,15 +142,6 @@ def draw_windows(data: Tensor, seed: int, step: int, batch: int, length: int) ->
     return torch.stack([data[s : s + length + 1] for s in starts.tolist()])
 
 
-def learning_rate(recipe: Recipe, step: int) -> float:
-    """The learning rate of step 0, 1, ...: linear warm-up, then a cosine to a tenth."""
-    warm = max(1, round(recipe.warmup * recipe.steps))
-    if step < warm:
-        return recipe.learning_rate * (step + 1) / warm
-    done = (step - warm) / max(1, recipe.steps - warm)
-    return recipe.learning_rate * (0.55 + 0.45 * math.cos(math.pi * done))
-
-
 @torch.no_grad()
 def bits_per_byte(model: Decoder, data: Tensor, n_windows: int) -> float:
     """Mean bits a byte on windows of the training length, spread evenly over `data`."""
@@ -267,7 +201,7 @@ class _Run:
             ) as progress,
         ):
             for step in range(start, r.steps):
-                rate = learning_rate(r, step)
+                rate = r.rate_at(step)
                 for group in optimiser.param_groups:
                     group["lr"] = rate
                 windows = draw_windows(data, r.seed, step, r.batch, r.length)  # (B, T+1)
