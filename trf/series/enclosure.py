@@ -1,0 +1,264 @@
+"""From a bias without free parameters to a `Series` whose tails are certified balls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+from flint import arb, fmpz
+
+from trf.series.balls import NotEvaluable, Term, compile_term
+from trf.series.discs import TAUS, NotRegularError, try_disc_bound
+from trf.series.integrals import DivergentIntegral, tail_integral
+from trf.series.quadrature import area, quadrature
+from trf.series.tails import (
+    Difference,
+    EulerMaclaurin,
+    FiniteSupport,
+    Geometric,
+    Hurwitz,
+    Series,
+    Truncated,
+    working,
+)
+
+MAX_REGULAR = 1 << 20
+MAX_DIRECT = 1 << 12
+
+
+class NoEnclosureError(ValueError):
+    """No certified enclosure of the series was found; the message says what stopped it."""
+
+
+def enclose(p: sympy.Expr, n: sympy.Symbol) -> Series:
+    """The series ``sum exp(p(n))`` with certified tails.
+
+    Args:
+        p: the exponent, with numbers for all parameters.
+        n: the symbol of the distance.
+
+    Raises:
+        DivergentIntegral: a rule shows that the series diverges.
+        NoEnclosureError: nothing here applies.
+
+    Examples:
+        >>> n = sympy.Symbol("n", integer=True, nonnegative=True)
+        >>> enclose(-2 * sympy.log(1 + n), n).total(53).contains(arb.pi() ** 2 / 6)
+        True
+    """
+    others = p.free_symbols - {n}
+    if others:
+        raise NoEnclosureError(f"the parameters {sorted(map(str, others))} have no value")
+    x = sympy.Symbol("n", positive=True)
+    try:
+        weight, smooth, switch = _prepared(p, n, x)
+        if smooth is None:
+            return _finite(weight, _start(weight, switch), switch)
+        regular = _regular_from(smooth, x, switch)
+        start = _start(weight, max(regular, switch))
+        if not switch:
+            known = _known(smooth, x, start)
+            if known is not None:
+                return known
+        return _euler_maclaurin(weight, smooth, x, max(switch, start), start)
+    except (NotEvaluable, NotRegularError) as error:
+        raise NoEnclosureError(str(error)) from error
+
+
+def truncate(p: sympy.Expr, n: sympy.Symbol, length: int) -> Series:
+    """The terms of ``sum exp(p(n))`` with ``n < length``, convergent or not.
+
+    Raises:
+        NoEnclosureError: ``p`` is not smooth enough for a long sum, has no evaluation in balls, or
+            no term below ``length`` is finite.
+    """
+    if length <= MAX_DIRECT:
+        return direct(p, n, length)
+    try:
+        whole = enclose(p, n)
+    except (DivergentIntegral, NoEnclosureError):
+        whole = None
+    if isinstance(whole, FiniteSupport):
+        return whole if whole.end <= length else _finite(whole.weight, whole.start, length)
+    if whole is not None and not (isinstance(whole, EulerMaclaurin) and whole.by_quadrature):
+        return Difference(whole, length)
+    x = sympy.Symbol("n", positive=True)
+    try:
+        weight, smooth, switch = _prepared(p, n, x)
+        if smooth is None:
+            return _finite(weight, _start(weight, switch), min(length, switch))
+        regular = _regular_from(smooth, x, switch)
+        start = _start(weight, min(max(regular, switch), length))
+        return Truncated(
+            weight,
+            compile_term(smooth, x),
+            max(switch, start),
+            area(smooth, x),
+            start,
+            length,
+            "Euler-Maclaurin over the length, integral by certified quadrature",
+        )
+    except (NotEvaluable, NotRegularError) as error:
+        raise NoEnclosureError(str(error)) from error
+
+
+def direct(p: sympy.Expr, n: sympy.Symbol, length: int) -> FiniteSupport:
+    """The terms with ``n < length``, each evaluated in balls: any expression, moderate lengths.
+
+    Raises:
+        NoEnclosureError: ``p`` has no evaluation in balls, or no term below ``length`` is finite.
+    """
+    x = sympy.Symbol("n", positive=True)
+    try:
+        weight = _prepared(p, n, x)[0]
+    except NotEvaluable as error:
+        raise NoEnclosureError(str(error)) from error
+    return _finite(weight, _start(weight, length), length)
+
+
+def _finite(weight: Term, start: int, end: int) -> FiniteSupport:
+    if start >= end:
+        raise NoEnclosureError(f"no term below n = {end} is finite")
+    return FiniteSupport(weight, end, start)
+
+
+def first_index(p: sympy.Expr, n: sympy.Symbol) -> int:
+    """The first ``n`` from which every weight is finite (normally 0)."""
+    x = sympy.Symbol("n", positive=True)
+    weight, smooth, switch = _prepared(p, n, x)
+    regular = switch if smooth is None else max(_regular_from(smooth, x, switch), switch)
+    return _start(weight, regular)
+
+
+def _prepared(
+    p: sympy.Expr, n: sympy.Symbol, x: sympy.Symbol
+) -> tuple[Term, sympy.Expr | None, int]:
+    """The compiled weight; the exponent far out, in x (None where the weight is 0); from where on.
+
+    Far out n is a positive symbol x, for which logarithms expand. The conditions of a piecewise
+    expression must see n = 0, so they keep the symbol n.
+    """
+    if not p.has(sympy.Piecewise):
+        smooth = _normal(p.xreplace({n: x}))
+        return compile_term(smooth, x), smooth, 0
+    smooth, switch = _smooth_part(p, n)
+    if smooth is not None:
+        smooth = _normal(smooth.xreplace({n: x}))
+    return compile_term(p, n), smooth, switch
+
+
+def _normal(p: Any) -> sympy.Expr:
+    return sympy.expand_log(_distributed(_distributed(sympy.expand_log(p))))
+
+
+def _distributed(p: sympy.Expr) -> sympy.Expr:
+    """Products with sums multiplied out at the top level only: log(x*(x+1)) stays as it is."""
+    return sympy.Add(*[sympy.expand_mul(a, deep=False) for a in sympy.Add.make_args(p)])
+
+
+def _smooth_part(p: sympy.Expr, x: sympy.Symbol) -> tuple[Any, int]:
+    """The exponent that holds far out (None where the weight is 0 there), and from where on."""
+    switch = 0
+    replacements: dict[sympy.Basic, sympy.Basic] = {}
+    for piecewise in p.atoms(sympy.Piecewise):
+        for edge in _edges(piecewise, x):
+            switch = max(switch, edge)
+    for piecewise in p.atoms(sympy.Piecewise):
+        cases: Any = piecewise.args
+        for value, condition in cases:
+            if condition.subs(x, switch + 1) == True:  # noqa: E712
+                replacements[piecewise] = value
+                break
+    smooth = p.xreplace(replacements)
+    return (None if smooth.has(-sympy.oo) else smooth), switch
+
+
+def _edges(piecewise: Any, x: sympy.Symbol) -> list[int]:
+    """Integers after which no condition of a piecewise expression changes any more."""
+    edges = []
+    for _, condition in piecewise.args:
+        for relation in condition.atoms(sympy.core.relational.Relational):
+            difference = relation.lhs - relation.rhs
+            if not difference.is_polynomial(x):
+                raise NotEvaluable(f"the condition {relation} is not one on a polynomial in n")
+            polynomial = sympy.Poly(difference, x)
+            bounds = [abs(c / polynomial.LC()) for c in polynomial.all_coeffs()[1:]]
+            edges.append(int(sympy.ceiling(1 + max(bounds, default=sympy.S.Zero))))
+    return _tightened(piecewise, x, edges)
+
+
+def _tightened(piecewise: Any, x: sympy.Symbol, edges: list[int]) -> list[int]:
+    """Cauchy's bound on the roots, walked back to the last real change."""
+    edge = max(edges, default=0)
+
+    def state(at: int) -> list[bool]:
+        return [condition.subs(x, at) == True for _, condition in piecewise.args]  # noqa: E712
+
+    settled = state(edge + 1)
+    while edge > 0 and state(edge - 1) == settled:
+        edge -= 1
+    return [edge]
+
+
+def _regular_from(smooth: sympy.Expr, x: sympy.Symbol, least: int) -> int:
+    """A point from which the smooth exponent is analytic on discs around every real n."""
+    at = max(least, 4)
+    while at <= MAX_REGULAR:
+        for tau in TAUS:
+            with working(32):
+                if try_disc_bound(smooth, x, arb(fmpz(at)), arb(tau)) is not None:
+                    return at
+        at *= 2
+    raise NotRegularError(f"p(n) was not proved smooth from any n up to {MAX_REGULAR} on")
+
+
+def _start(weight: Term, end: int) -> int:
+    """One past the last ``n < end`` whose weight is undefined or infinite."""
+    with working(32):
+        for index in range(end - 1, -1, -1):
+            if not weight.at(index).is_finite():
+                return index + 1
+    return 0
+
+
+def _known(p: sympy.Expr, x: sympy.Symbol, start: int) -> Series | None:
+    """The geometric series and the Hurwitz zeta function."""
+    offset, bound = p.as_independent(x, as_Add=True)
+    scale, core = bound.as_independent(x, as_Add=False)
+    if core == x:
+        if not scale.is_negative:
+            raise DivergentIntegral("the weights do not decay")
+        return Geometric(offset, -scale, start)
+    if isinstance(core, sympy.log):
+        slope = sympy.diff(core.args[0], x)
+        if slope.is_number and slope.is_positive:
+            if not (scale + 1).is_negative:
+                raise DivergentIntegral(f"the weight decays like n**({scale}), not below -1")
+            shift = sympy.expand(core.args[0] / slope - x)
+            return Hurwitz(offset + scale * sympy.log(slope), -scale, shift, start)
+    return None
+
+
+def _euler_maclaurin(
+    weight: Term, smooth: sympy.Expr, x: sympy.Symbol, smooth_from: int, start: int
+) -> EulerMaclaurin:
+    term = compile_term(smooth, x)
+    closed = tail_integral(smooth, x)
+    if closed is None:
+        return EulerMaclaurin(
+            weight,
+            term,
+            smooth_from,
+            quadrature(smooth, x),
+            start,
+            "Euler-Maclaurin, tail integral by certified quadrature",
+            by_quadrature=True,
+        )
+    return EulerMaclaurin(
+        weight,
+        term,
+        smooth_from,
+        closed.evaluate,
+        start,
+        f"Euler-Maclaurin, tail integral in closed form ({closed.name})",
+    )

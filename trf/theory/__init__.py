@@ -1,0 +1,17 @@
+"""Theoretical receptive fields: one head, many heads, several layers, finite lengths.
+
+The definitions (mass, radius, leakage) are those of Qin, Zhong, Deng, *Exploring Transformer
+Extrapolation* (arXiv 2307.10156); see `theoretical_receptive_field`.
+"""
+
+from trf.theory.field import ReceptiveField
+from trf.theory.radius import theoretical_receptive_field
+from trf.theory.stack import head_curves, mass_curve, stack_curve
+
+__all__ = [
+    "ReceptiveField",
+    "head_curves",
+    "mass_curve",
+    "stack_curve",
+    "theoretical_receptive_field",
+]

@@ -1,0 +1,104 @@
+"""From heads to series with certified tails, with the errors a user should see."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+
+from trf.errors import DivergenceError, UndecidedError
+from trf.expression import Bias, distance
+from trf.series.combined import Mean, TwoSided, WithResidual
+from trf.series.convergence import converges
+from trf.series.discs import NotRegularError
+from trf.series.enclosure import NoEnclosureError, direct, enclose, truncate
+from trf.series.integrals import DivergentIntegral
+from trf.series.inversion import BASE_BITS, Share, UndecidedTailError, radius
+from trf.series.tails import Series
+from trf.series.verdict import Status
+
+MAX_TERM_BY_TERM = 1 << 18
+
+
+@lru_cache(maxsize=256)
+def limit_series(bias: Bias) -> Series:
+    """The series of a bias without free parameters, in the limit.
+
+    Raises:
+        DivergenceError: it diverges.
+        UndecidedError: whether it converges is not decided, or its sum could not be enclosed.
+    """
+    try:
+        series = enclose(bias.expr, distance())
+        series.total(BASE_BITS)
+    except DivergentIntegral as error:
+        raise _divergence(bias, str(error)) from error
+    except (NoEnclosureError, NotRegularError) as error:
+        raise _unsummed(bias, str(error)) from error
+    return series
+
+
+@lru_cache(maxsize=256)
+def finite_series(bias: Bias, length: int) -> Series:
+    """The first ``length`` terms of a bias without free parameters.
+
+    Raises:
+        UndecidedError: the sum could not be enclosed.
+    """
+    try:
+        return truncate(bias.expr, distance(), length)
+    except NoEnclosureError as error:
+        if length <= MAX_TERM_BY_TERM:
+            return _term_by_term(bias, length)
+        raise UndecidedError(
+            f"{bias.source} over {length} tokens could not be summed with a proved error "
+            f"({error}); up to {MAX_TERM_BY_TERM} tokens it is summed term by term"
+        ) from error
+
+
+def _term_by_term(bias: Bias, length: int) -> Series:
+    try:
+        return direct(bias.expr, distance(), length)
+    except NoEnclosureError as error:
+        raise UndecidedError(f"{bias.source} can't be summed: {error}") from error
+
+
+def _divergence(bias: Bias, why: str) -> DivergenceError:
+    verdict = converges(bias)
+    if verdict.status is Status.DIVERGES and verdict.criterion:
+        why = verdict.criterion
+    return DivergenceError(
+        f"the sum of exp({bias.expr}) diverges ({why}), so its receptive field grows without "
+        "bound: give a finite length, length=N, or parameters for which it converges"
+    )
+
+
+def _unsummed(bias: Bias, why: str) -> DivergenceError | UndecidedError:
+    verdict = converges(bias)
+    if verdict.status is Status.DIVERGES:
+        return _divergence(bias, why)
+    if verdict.status is Status.CONVERGES:
+        return UndecidedError(
+            f"the sum of exp({bias.expr}) converges ({verdict.criterion}), but its tail could not "
+            f"be enclosed: {why}. A finite length, length=N, can be summed term by term"
+        )
+    return UndecidedError(
+        f"whether the sum of exp({bias.expr}) converges is not decided "
+        f"({verdict.reason or why}): give a finite length, length=N"
+    )
+
+
+def combine(
+    parts: tuple[Series, ...], residual: Fraction = Fraction(0), bidirectional: bool = False
+) -> Series:
+    """The mean kernel of the heads, both sides if asked, with a residual share at distance 0."""
+    sided = tuple(TwoSided(part) for part in parts) if bidirectional else parts
+    kernel = sided[0] if len(sided) == 1 else Mean(sided)
+    return WithResidual(kernel, residual) if residual else kernel
+
+
+def solve(series: Series, share: Share, what: str) -> int:
+    """`trf.series.inversion.radius` with the errors a user should see."""
+    try:
+        return radius(series, share)
+    except (UndecidedTailError, NotRegularError) as error:
+        raise UndecidedError(f"the radius of {what} was not found: {error}") from error
