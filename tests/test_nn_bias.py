@@ -12,7 +12,7 @@ from trf import encodings
 from trf.encodings import Encoding
 from trf.errors import ParameterError
 from trf.expression import distance
-from trf.nn import AdditiveBias
+from trf.nn import AdditiveBias, Decoder, DecoderConfig
 from trf.nn.bias import compile_expression
 
 DECODABLE = [
@@ -68,6 +68,14 @@ def test_a_longer_bias_extends_the_shorter_one():
     long = bias(100)
     assert torch.equal(long[:, :10], short)
     assert torch.equal(bias(10), short)
+
+
+def test_a_bias_first_seen_in_inference_mode_can_be_trained_with():
+    model = Decoder(DecoderConfig("alibi", n_layer=1, n_head=1, n_embd=4))
+    tokens = torch.arange(6)[None]
+    with torch.inference_mode():
+        model(tokens)
+    model(tokens).sum().backward()
 
 
 def test_a_parameter_may_bear_a_python_keyword():

@@ -71,6 +71,11 @@ def test_nothing_there_names_the_shipped_ones(monkeypatch, tmp_path, model):
     save(model, tmp_path / "alibi.safetensors")
     assert zoo_names() == ["alibi"]
     assert load("alibi").config == model.config
+    (tmp_path / "alibi").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load("alibi").config == model.config
+    with pytest.raises(CheckpointError, match="can't read xxx"):
+        load("x" * 5000)
     with pytest.raises(CheckpointError, match=r"neither a file nor.*Did you mean 'alibi'"):
         load("alibbi")
 

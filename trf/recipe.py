@@ -29,7 +29,7 @@ class Recipe:
     encoding: str
     corpus: str = "code"
     seed: int = 0
-    tokens: int = 4_000_000
+    tokens: int = 3_000_000
     batch: int = 2
     length: int = 512
     n_layer: int = 4

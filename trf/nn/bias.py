@@ -151,7 +151,8 @@ class AdditiveBias(nn.Module):
         self._check(bias.detach())
         bias = bias.to(torch.float32)
         if not self.ranges:
-            self._cached = bias.contiguous()
+            with torch.inference_mode(False):
+                self._cached = bias.clone()  # one that later calls may differentiate past
         return bias  # (H, N)
 
     @torch.no_grad()

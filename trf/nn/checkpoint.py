@@ -108,15 +108,17 @@ def find(source: str | Path) -> Path:
         CheckpointError: there is none; the message names the nearest shipped checkpoint.
     """
     path = Path(source).expanduser()
-    if path.is_dir():
-        if (path / FILE_NAME).is_file():
-            return path / FILE_NAME
-        raise CheckpointError(f"{path} is a folder without a {FILE_NAME}; name a checkpoint file")
-    if path.exists():
-        return path
     name, names = str(source), zoo_names()
-    if name in names:
-        return ZOO / f"{name}.safetensors"
+    try:
+        for candidate in (path, path / FILE_NAME):
+            if candidate.is_file():
+                return candidate
+        if name in names:
+            return ZOO / f"{name}.safetensors"
+        if path.exists():
+            raise CheckpointError(f"{path} is no file, nor a folder with a {FILE_NAME} in it")
+    except OSError as error:
+        raise CheckpointError(f"can't read {name[:80]}: {error.strerror or error}") from error
     near = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise CheckpointError(
@@ -158,7 +160,7 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], header: dict[
     contiguous = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     text = json.dumps({"format": FORMAT, **header})
     data = safetensors.torch.save(contiguous, metadata={"trf": text})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "wb") as file:
