@@ -360,8 +360,11 @@ class Scale:
         series = self.series(argument, g, order)
         terms = dict(series.terms)
         centre = terms.pop(S.Zero, S.Zero)
-        for power in terms:
+        for power in list(terms):
             if self.oracle.sign(power) > 0:
+                if self.lead(terms[power]).coefficient == 0:
+                    del terms[power]
+                    continue
                 raise Undecidable(f"{self.show(argument)} does not tend to a constant")
         if isinstance(x, sympy.log):
             terms = {e: c / centre for e, c in terms.items()}

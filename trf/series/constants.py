@@ -131,6 +131,10 @@ def _special(expr: sympy.Basic, values: Mapping[sympy.Basic, arb]) -> arb:
             return (x + 1).digamma() + arb.const_euler()
         order = _enclose(expr.args[1], values)
         return arb.zeta(order) - arb.zeta(order, x + 1)
+    if isinstance(expr, sympy.CRootOf) and expr.is_real:
+        digits = 1 + flint.ctx.prec // 3
+        near = expr.eval_rational(n=digits)
+        return arb(flint.fmpq(int(near.p), int(near.q))) + arb(0, f"1e-{digits - 1}")
     if isinstance(expr, (sympy.floor, sympy.ceiling)):
         ball = _enclose(expr.args[0], values)
         whole = ball.floor() if isinstance(expr, sympy.floor) else ball.ceil()

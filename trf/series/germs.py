@@ -103,6 +103,9 @@ class Germ(sympy.Function):
         """The germ `kind` itself at x."""
         return cls(sympy.Symbol(kind), S.Zero, x, *data)  # type: ignore[return-value]
 
+    def _eval_is_real(self) -> bool:
+        return True
+
     def taylor(self, centre: sympy.Expr, j: int) -> sympy.Expr:
         """The j-th Taylor coefficient about `centre`, itself an infinitesimal or 0."""
         kind, order, _, *data = self.args

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import lcm
+from math import gcd, lcm
 
 import sympy
 from sympy import S
 
 _MAX_PERIOD = 60
+_MAX_MULTIPLE = 6
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,36 @@ class Part:
 def parts(expr: sympy.Expr, n: sympy.Symbol) -> list[Part]:
     """The series split so that every part is free of periodic functions and sparse supports."""
     found: list[Part] = []
-    for sparse in _sparse_parts(expr, n):
+    for sparse in _sparse_parts(common_phase(expr, n), n):
         found += [
             Part(part.expr, " and ".join(filter(None, (sparse.which, part.which))))
             for part in _residue_parts(sparse.expr, n)
         ]
     return found
+
+
+def common_phase(expr: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
+    """Write sin and cos of multiples of one angle, such as n and 2n, by those of the angle."""
+    turning = [f for f in expr.atoms(sympy.sin, sympy.cos) if f.args[0].is_polynomial(n)]
+    turning = [f for f in turning if f.args[0].subs(n, 0) == 0 and n in f.args[0].free_symbols]
+    if len({f.args[0] for f in turning}) < 2:
+        return expr
+    ratios = [sympy.cancel(f.args[0] / turning[0].args[0]) for f in turning]
+    if not all(ratio.is_Rational for ratio in ratios):
+        return expr
+    denominator = lcm(*(int(ratio.q) for ratio in ratios))
+    multiples = [int(ratio * denominator) for ratio in ratios]
+    shared = gcd(*multiples)
+    if max(abs(m) // shared for m in multiples) > _MAX_MULTIPLE:
+        return expr
+    angle = turning[0].args[0] * shared / denominator
+    x = sympy.Dummy("x")
+    return expr.xreplace(
+        {
+            f: sympy.expand_trig(f.func(multiple // shared * x)).subs(x, angle)
+            for f, multiple in zip(turning, multiples, strict=True)
+        }
+    )
 
 
 # -- residue classes ------------------------------------------------------------------------

@@ -16,15 +16,16 @@ import sympy
 from sympy import S
 
 from trf.series.asymptotics import Lead, Scale, exponent
-from trf.series.phase import Envelope, Subsequence, resolve
+from trf.series.phase import Best, Envelope, Subsequence, resolve
 from trf.series.rewriting import Rewriter
 from trf.series.signs import Undecidable
-from trf.series.singular import check_singular
+from trf.series.singular import Pole, check_bounded, find_poles
 from trf.series.verdict import Step
 
 LOGARITHMIC_SCALE = "logarithmic scale of De Morgan and Bertrand"
 _LAPLACE = "Kuipers and Niederreiter, Uniform Distribution of Sequences (1974)"
 _MINKOWSKI = "Cassels, An Introduction to Diophantine Approximation (1957), III"
+_ROTH = sympy.Rational(1, 10**6)  # the measure allows any positive excess
 _HARDY = "Hardy, Orders of Infinity (1910)"
 _MAX_RUNGS = 12
 
@@ -43,8 +44,42 @@ def climb(rewrite: Rewriter, x: sympy.Expr) -> Decision:
     if x in (S.Infinity, S.NegativeInfinity):
         return _infinite(x)
     rest = sympy.expand_mul(-x, deep=False)
-    check_singular(rewrite, rest)
-    return _climb(rewrite, rest, 1, [_expansion_step(rewrite.scale, x)])
+    steps = [_expansion_step(rewrite.scale, x)]
+    poles = find_poles(rewrite, rest)
+    decision = _climb(rewrite, rest, 1, steps)
+    if not decision.converges:
+        return decision
+    check_bounded(rewrite, rest)
+    if all(pole.is_integrable for pole in poles):
+        return decision
+    return _near_poles(rewrite, rest, poles, steps)
+
+
+def _near_poles(
+    rewrite: Rewriter, rest: sympy.Expr, poles: list[Pole], steps: list[Step]
+) -> Decision:
+    """Terms that a phase drives up: decided by how close n comes to the poles of the phase."""
+    scale = rewrite.scale
+    log_n = scale.iterated_log(1)
+    closest = rest.subs({pole.atom: pole.order * -log_n for pole in poles})
+    lead = scale.lead(closest, strict=False)
+    if lead.coefficient == 0 or scale.growth(lead.monomial) <= 0 or rewrite.sign(closest) < 0:
+        shown = ", ".join(str(scale.show(pole.atom)) for pole in poles)
+        text = f"for infinitely many n the terms do not tend to 0: {shown} is below -log(n) there"
+        rule = "Diophantine approximation"
+        return Decision(False, rule, (*steps, Step(text, rule, _MINKOWSKI)))
+    farthest = rest.subs(
+        {pole.atom: -pole.order * log_n * (pole.measure - 1 + _ROTH) for pole in poles}
+    )
+    decision = _climb(rewrite, farthest, 1, steps)
+    if decision.converges:
+        text = "even with the phase as close to its poles as its irrationality measure allows"
+        step = Step(text, "irrationality measure", _MINKOWSKI)
+        return Decision(True, "irrationality measure", (*decision.steps, step))
+    raise Undecidable(
+        "the answer depends on how closely the phase comes to a pole along the integers, beyond "
+        "what is known of its irrationality"
+    )
 
 
 def _climb(rewrite: Rewriter, rest: sympy.Expr, first: int, steps: list[Step]) -> Decision:
@@ -108,6 +143,8 @@ def _oscillating(
         )
         rule = "Diophantine approximation"
         return Decision(False, rule, (*steps, Step(text, rule, _MINKOWSKI)))
+    if isinstance(found, Best):
+        return _best_case(rewrite, found, depth, steps)
     decisions = []
     for at in dict.fromkeys(found.rests):
         text = (
@@ -119,6 +156,18 @@ def _oscillating(
         if not decisions[-1].converges:
             break
     return decisions[-1]
+
+
+def _best_case(rewrite: Rewriter, found: Best, depth: int, steps: list[Step]) -> Decision:
+    """Even with the phase at its minimum for every n the series converges, or nothing is known."""
+    rule = "comparison with the lower envelope of -p"
+    for at in dict.fromkeys(found.rests):
+        step = Step(f"-p is at least {rewrite.scale.show(at)}, its value at the minimum", rule)
+        decision = _climb(rewrite, at, depth, [*steps, step])
+        if not decision.converges:
+            raise Undecidable(found.reason)
+        steps = list(decision.steps)
+    return Decision(True, rule, tuple(steps))
 
 
 def _infinite(x: sympy.Expr) -> Decision:

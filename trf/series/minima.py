@@ -97,12 +97,36 @@ def _rotated(c: sympy.Expr, phase: Phase, oracle: Oracle) -> list[Minimum]:
     b, d = c.coeff(phase.sine), c.coeff(phase.cosine)
     a = sympy.expand(c - b * phase.sine - d * phase.cosine)
     if {phase.sine, phase.cosine} & (a.free_symbols | b.free_symbols | d.free_symbols):
-        raise Undecidable(f"the minimum of {c} over a phase is not found")
+        return _on_circle(c, phase, oracle)
     size = sympy.sqrt(b**2 + d**2)
     if oracle.sign(b**2 + d**2) == 0:
         return [Minimum({}, a, S.Infinity)]
     at = {phase.sine: -b / size, phase.cosine: -d / size}
     return [Minimum(at, a - size, S(2))]  # type: ignore[arg-type]
+
+
+def _on_circle(c: sympy.Expr, phase: Phase, oracle: Oracle) -> list[Minimum]:
+    """A trigonometric polynomial with numbers as coefficients, by t = tan(phase/2)."""
+    sine, cosine = phase.sine, phase.cosine
+    t = sympy.Dummy("t", real=True)
+    rational = {sine: 2 * t / (1 + t**2), cosine: (1 - t**2) / (1 + t**2)}
+    q = sympy.cancel(c.subs(rational)) if c.free_symbols == {sine, cosine} else None
+    if q is None or not c.is_polynomial(sine, cosine):
+        raise Undecidable(f"the minimum of {c} over a phase is not found")
+    slope = sympy.Poly(sympy.numer(sympy.cancel(q.diff(t))), t)
+    # The far point t = oo is the phase pi: seen by turning the circle by half.
+    turned = sympy.cancel(c.subs({sine: -sine, cosine: -cosine}).subs(rational))
+    places = [(q, root, S.One) for root in sympy.real_roots(slope, multiple=False)]
+    places = [(q, root[0], S.One) for _, root, _ in places] + [(turned, S.Zero, S.NegativeOne)]
+    found = []
+    for function, root, sign in places:
+        at = {symbol: sign * value.subs(t, root) for symbol, value in rational.items()}
+        value = function.subs(t, root)
+        order = S(2)
+        if not sympy.Poly(slope.as_expr(), t).diff().eval(root) or sign < 0:
+            order = _order(function, t, root, S.One, oracle)
+        found.append(Minimum(at, value, order))  # type: ignore[arg-type]
+    return _best(found, oracle)
 
 
 def _circular(minimum: Minimum, symbol: sympy.Symbol) -> Iterator[Minimum]:
@@ -225,15 +249,17 @@ def _split_piece(
     oracle: Oracle,
     depth: int,
 ) -> list[Minimum]:
-    if depth > 3 or not slope.is_polynomial(v):
+    numerator, denominator = sympy.together(slope).as_numer_denom()
+    if depth > 3 or not numerator.is_polynomial(v) or not denominator.is_polynomial(v):
         raise Undecidable(f"the minimum of {q} over a phase is not found")
-    polynomial = sympy.Poly(slope, v)
+    if v in denominator.free_symbols and not _keeps_sign(denominator, v, low, high):
+        raise Undecidable(f"the minimum of {q} over a phase is not found")
+    polynomial = sympy.Poly(numerator, v)
     if polynomial.degree() == 1:
         a, b = polynomial.all_coeffs()
         roots = [] if oracle.sign(a) == 0 else [sympy.cancel(-b / a)]
     elif slope.free_symbols == {v}:
-        roots = sympy.real_roots(polynomial, multiple=False)
-        roots = [root for root, _ in roots]
+        roots = [root for root, _ in sympy.real_roots(polynomial, multiple=False)]
     else:
         raise Undecidable(f"the minimum of {q} over a phase is not found")
     inside = [r for r in roots if oracle.sign(r - low) > 0 and oracle.sign(high - r) > 0]
@@ -247,6 +273,13 @@ def _split_piece(
         at = start if rising > 0 else end
         found.append(Minimum({v: at}, q.subs(v, at), _order(q, v, at, S(rising), oracle)))
     return found
+
+
+def _keeps_sign(e: sympy.Expr, v: sympy.Symbol, low: sympy.Expr, high: sympy.Expr) -> bool:
+    if e.free_symbols != {v}:
+        return False
+    roots = [root for root, _ in sympy.real_roots(sympy.Poly(e, v), multiple=False)]
+    return not any((root > low) == S.true and (root < high) == S.true for root in roots)
 
 
 def _order(

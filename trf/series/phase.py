@@ -51,9 +51,17 @@ class Subsequence:
     minimum: Minimum
 
 
+@dataclass(frozen=True)
+class Best:
+    """-p at the minimisers: if that converges, so does the series; else `reason` stands."""
+
+    rests: tuple[sympy.Expr, ...]
+    reason: str
+
+
 def resolve(
     rewrite: Rewriter, rest: sympy.Expr, lead: Lead, critical: sympy.Expr
-) -> Envelope | Averaged | Subsequence:
+) -> Envelope | Averaged | Subsequence | Best:
     """What an oscillating leading coefficient means for ``sum exp(-rest)``."""
     scale, oracle = rewrite.scale, rewrite.oracle
     excess = lead.coefficient - critical
@@ -71,14 +79,29 @@ def resolve(
     if sign > 0:
         return Envelope(1, found[0].value)
     kind = classify(rewrite, phase)
+    origin = next((minimum for minimum in found if _at_origin(minimum, phase)), None)
+    if not kind.recurrent and origin is None:
+        raise Undecidable(
+            f"whether the phase {phase.angle} is periodic depends on the parameters, and the "
+            "answer with it"
+        )
     if sign < 0:
         return Envelope(-1, found[0].value)
+    if not kind.recurrent and origin is not None:
+        return _near(rewrite, rest, lead, phase, [origin])
     return _critical(rewrite, rest, lead, phase, found, kind)
 
 
-def _several(
-    rewrite: Rewriter, lead: Lead, critical: sympy.Expr, turning: list[Phase]
-) -> Envelope:
+def _at_origin(minimum: Minimum, phase: Phase) -> bool:
+    """Whether the minimum is at phase 0, to which n w returns for every w (Dirichlet)."""
+    if phase.fraction is not None:
+        return False
+    sine = minimum.at.get(phase.sine, S.Zero) if phase.sine is not None else S.Zero
+    cosine = minimum.at.get(phase.cosine, S.One) if phase.cosine is not None else S.One
+    return sine == 0 and cosine == 1
+
+
+def _several(rewrite: Rewriter, lead: Lead, critical: sympy.Expr, turning: list[Phase]) -> Envelope:
     """Several phases: the sum of the minima bounds from below, and is approached if independent."""
     total: sympy.Expr = S.Zero
     rest = sympy.expand(lead.coefficient)
@@ -88,7 +111,7 @@ def _several(
         own = sympy.Add(*(t for t in sympy.Add.make_args(rest) if t.free_symbols & symbols))
         rest -= own
         total += minima(own, phase, rewrite.oracle)[0].value
-        ratios.append(classify(rewrite, phase).ratio)
+        ratios.append(classify(rewrite, phase).ratio)  # None where it is not linear
     if rest.free_symbols & set(rewrite.oracle.ranges):
         raise Undecidable("several phases are multiplied")
     sign = rewrite.oracle.sign(total + rest - critical)
@@ -115,16 +138,18 @@ def _independent(ratios: list[sympy.Expr | None]) -> bool:
 class Kind:
     """How a phase moves: `ratio` of a linear one to a full turn, and its irrationality measure.
 
-    `slow` is set where the phase's derivative tends to 0.
+    `slow` is set where the phase's derivative tends to 0; `recurrent` where the phase is known to
+    return near every value for a set of n that is large enough for a comparison.
     """
 
     ratio: sympy.Expr | None = None
     measure: sympy.Expr | None = None
     slow: bool = False
+    recurrent: bool = True
 
 
 def classify(rewrite: Rewriter, phase: Phase) -> Kind:
-    """How a phase moves; that it returns to every value is known for each kind given back.
+    """How a phase moves.
 
     Raises:
         Undecidable: if the distribution of the phase is not known.
@@ -135,10 +160,10 @@ def classify(rewrite: Rewriter, phase: Phase) -> Kind:
     if phase.angle.is_polynomial(n):
         polynomial = sympy.Poly(phase.angle, n)
         leading = sympy.nsimplify(polynomial.LC() / turn)
+        if leading.free_symbols and polynomial.degree() == 1 and phase.angle.subs(n, 0) == 0:
+            return Kind(recurrent=False)
         if leading.free_symbols:
-            raise Undecidable(
-                f"whether {leading} is rational depends on the parameters, and the answer with it"
-            )
+            raise Undecidable(f"whether {leading} is rational depends on the parameters")
         measure = _irrationality(leading)
         if polynomial.degree() == 1:
             return Kind(leading, measure)
@@ -149,7 +174,9 @@ def classify(rewrite: Rewriter, phase: Phase) -> Kind:
     growth = scale.growth({g: p for g, p in _divided(lead, scale.n).items() if p != 0})
     if growth < 0:
         return Kind(slow=True)
-    beyond = [g for g in lead.monomial if scale.generators.index(g) > scale.generators.index(scale.n)]
+    beyond = [
+        g for g in lead.monomial if scale.generators.index(g) > scale.generators.index(scale.n)
+    ]
     if beyond:
         raise Undecidable(f"the distribution of the phase {phase.angle} is not known")
     power = lead.monomial.get(scale.n, S.Zero)
@@ -189,7 +216,7 @@ def _critical(
     phase: Phase,
     found: list[Minimum],
     kind: Kind,
-) -> Averaged | Subsequence:
+) -> Averaged | Subsequence | Envelope | Best:
     scale = rewrite.scale
     size = lead.monomial
     rests = []
@@ -212,9 +239,49 @@ def _critical(
         fine = power / order < 1 / (kind.measure - 1)
         if fine == S.true:
             return Averaged(tuple(rests), found[0])
-    if power is None:
-        raise Undecidable(_BY_FRACTIONS.format(phase.angle))
-    for minimum in found:
+    if (
+        power is not None
+        and kind.measure is not None
+        and _stays_far(rewrite, rests, power, order, kind)
+    ):
+        return Envelope(1, found[0].value)
+    return _near(rewrite, rest, lead, phase, found)
+
+
+def _stays_far(
+    rewrite: Rewriter,
+    rests: list[sympy.Expr],
+    power: sympy.Expr,
+    order: sympy.Expr,
+    kind: Kind,
+) -> bool:
+    """Whether B times the least excess of the phase grows like a power of n.
+
+    |n w - minimum| > n^(1 - mu - e), so that B psi is at least n^(power - order (mu - 1) - e).
+    """
+    scale = rewrite.scale
+    assert kind.measure is not None
+    if not (power > order * (kind.measure - 1)) == S.true:
+        return False
+    for rest in rests:
+        lead = scale.lead(rest, strict=False)
+        beyond = {g: p for g, p in lead.monomial.items() if g in _not_below(scale)}
+        if scale.growth(beyond) > 0 and rewrite.sign(rest) < 0:
+            return False
+    return True
+
+
+def _not_below(scale: Scale) -> list[sympy.Symbol]:
+    return scale.generators[scale.generators.index(scale.n) :]
+
+
+def _near(
+    rewrite: Rewriter, rest: sympy.Expr, lead: Lead, phase: Phase, found: list[Minimum]
+) -> Subsequence | Best:
+    """Terms that do not tend to 0 because n comes within C/n of a minimiser again and again."""
+    scale = rewrite.scale
+    power = _power_of_n(scale, lead)
+    for minimum in found if power is not None else ():
         bounded = _at_most_power(scale, lead, minimum.order)
         best = rest.subs(dict(minimum.at))
         ends = scale.lead(best, strict=False)
@@ -223,7 +290,8 @@ def _critical(
             stays = rewrite.oracle.sign(scale.lead(best).coefficient) < 0
         if bounded and stays and _approached(minimum, phase):
             return Subsequence(minimum)
-    raise Undecidable(_BY_FRACTIONS.format(phase.angle))
+    best = tuple(sympy.expand_mul(rest.subs(dict(m.at)), deep=False) for m in found)
+    return Best(best, _BY_FRACTIONS.format(phase.angle))
 
 
 _BY_FRACTIONS = "the answer depends on how closely {} comes to the minimum along the integers"

@@ -16,6 +16,7 @@ from trf.series.asymptotics import Lead, Scale, exponent
 from trf.series.germs import Germ
 from trf.series.signs import Undecidable
 
+_ONE_SIDED = (frozenset({0, 1}), frozenset({0, -1}))
 _SEPARATE = 4  # so many growing terms of an exponent become generators of their own
 
 
@@ -41,7 +42,7 @@ class Rewriter:
         if x == self.n:
             return self.scale.n
         if self.n not in x.free_symbols and not x.has(sympy.Min, sympy.Max, sympy.Abs, sympy.sign):
-            return x
+            return sympy.expand_log(x) if x.has(sympy.log) else x
         if x not in self._memo:
             self.oracle.budget.spend()
             self._memo[x] = self._rewrite(x)
@@ -59,9 +60,11 @@ class Rewriter:
         if isinstance(x, sympy.Abs):
             return self.absolute(self(x.args[0]))
         if isinstance(x, sympy.sign):
-            return sympy.Integer(self.sign(self(x.args[0])))
+            return self._signum(self(x.args[0]))
         if isinstance(x, sympy.Heaviside):
-            sign = self.sign(self(x.args[0]))
+            sign = self._signum(self(x.args[0]))
+            if not sign.is_Integer:
+                return (1 + sign) / 2
             return x.args[1] if sign == 0 else sympy.Integer((sign + 1) // 2)
         if isinstance(x, (sympy.Max, sympy.Min)):
             return self._extremum(x)
@@ -94,21 +97,49 @@ class Rewriter:
             return lead.coefficient if growth == 0 else S.Zero
         return S.Infinity if self.oracle.sign(lead.coefficient) > 0 else S.NegativeInfinity
 
+    def turning(self, x: sympy.Expr) -> bool:
+        """Whether x depends on bounded symbols only, beside the parameters."""
+        return bool(x.free_symbols & set(self.oracle.ranges)) and self.scale.top(x) is None
+
+    def _turning_product(self, x: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
+        """x as (factors whose sign settles, a factor of bounded symbols)."""
+        turning = [f for f in sympy.Mul.make_args(x) if self.turning(f)]
+        settled = [f for f in sympy.Mul.make_args(x) if not self.turning(f)]
+        return sympy.Mul(*settled), sympy.Mul(*turning)
+
     def absolute(self, x: sympy.Expr) -> sympy.Expr:
         """|x| for large n."""
-        if x.free_symbols & set(self.oracle.ranges) and self.scale.top(x) is None:
-            if self.oracle.signs(x) <= {0, 1}:
-                return x
-            return sympy.Abs(x)
-        return -x if self.sign(x) < 0 else x
+        settled, turning = self._turning_product(x)
+        if turning == 1:
+            return -x if self.sign(x) < 0 else x
+        if settled != 1:
+            return self.absolute(settled) * self.absolute(turning)
+        signs = self.oracle.signs(x)
+        if signs <= {0, 1} or signs <= {0, -1}:
+            return x if 1 in signs else -x
+        return sympy.Abs(x)
+
+    def _signum(self, x: sympy.Expr) -> sympy.Expr:
+        settled, turning = self._turning_product(x)
+        if turning == 1:
+            return sympy.Integer(self.sign(x))
+        signs = self.oracle.signs(turning)
+        sign = sympy.sign(turning) if len(signs) > 1 else sympy.Integer(next(iter(signs)))
+        return sign if settled == 1 else sign * self.sign(settled)
 
     def _extremum(self, x: sympy.Expr) -> sympy.Expr:
         wanted = 1 if isinstance(x, sympy.Max) else -1
         best = self(x.args[0])
         for argument in x.args[1:]:
             other = self(argument)
-            if self.sign(other - best) == wanted:
-                best = other
+            settled, turning = self._turning_product(other - best)
+            if turning == 1 or len(self.oracle.signs(turning)) == 1:
+                if self.sign(other - best) == wanted:
+                    best = other
+            elif self.sign(settled) > 0:
+                best = best + settled * x.func(turning, 0)
+            else:
+                best = best - settled * x.func(-turning, 0)
         return best
 
     def _piecewise(self, x: sympy.Piecewise) -> sympy.Expr:
@@ -195,7 +226,10 @@ class Rewriter:
         factors = []
         negative = False
         for factor in x.args:
-            sign = self.sign(factor)
+            if self.turning(factor) and (signs := self.oracle.signs(factor)) in _ONE_SIDED:
+                sign = max(signs) + min(signs)
+            else:
+                sign = self.sign(factor)
             if sign == 0:
                 return [S.Zero]
             factors.append(factor if sign > 0 else -factor)
@@ -218,18 +252,20 @@ class Rewriter:
         if x in (S.Infinity, S.Zero):
             return S.Infinity if x is S.Infinity else S.NegativeInfinity
         if scale.top(x) is None:
+            if self.turning(x) and self.oracle.signs(x) <= {0, 1}:
+                return sympy.log(x)
             sign = self.oracle.sign(x)
             if sign == 0:
                 return S.NegativeInfinity
             if sign < 0:
                 raise Undecidable(f"the logarithm of {scale.show(x)} < 0 is not real")
-            return sympy.expand_log(sympy.log(x), force=True)
+            return sympy.expand_log(sympy.log(x))
         lead = scale.lead(x)
         if lead.coefficient == 0:
             return S.NegativeInfinity
         if self.oracle.sign(lead.coefficient) < 0:
             raise Undecidable(f"{scale.show(x)} is negative for large n: its log is not real")
-        logarithm = sympy.expand_log(sympy.log(lead.coefficient), force=True)
+        logarithm = sympy.expand_log(sympy.log(lead.coefficient))
         for generator, power in lead.monomial.items():
             logarithm += sympy.expand_mul(power * scale.log_of(generator), deep=False)
         monomial = lead.coefficient * scale.value(lead.monomial)

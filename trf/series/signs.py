@@ -231,6 +231,10 @@ class Oracle:
             return self._structural(e.args[0])
         if isinstance(e, sympy.log):
             return self.signs(e.args[0] - 1)
+        if isinstance(e, (sympy.Max, sympy.Min)):
+            inside = [self._structural(argument) for argument in e.args]
+            larger = max if isinstance(e, sympy.Max) else min
+            return frozenset(larger(a, b) for a in inside[0] for b in inside[1])
         return ANY
 
     def _symbol(self, symbol: sympy.Symbol) -> Signs:
@@ -330,6 +334,15 @@ class Oracle:
             )
         if isinstance(e, (sympy.exp, sympy.log, sympy.atan)):
             return self._monotone(e)
+        if isinstance(e, sympy.Abs):
+            inner = self.interval(e.args[0])
+            if number_sign(inner.low) < 0 < number_sign(inner.high):
+                return Interval(S.Zero, sympy.Max(inner.high, -inner.low))
+        if isinstance(e, sympy.sign):
+            return Interval(S.NegativeOne, S.One)
+        if isinstance(e, (sympy.Max, sympy.Min)):
+            inside = [self.interval(argument) for argument in e.args]
+            return Interval(e.func(*(i.low for i in inside)), e.func(*(i.high for i in inside)))
         if isinstance(e, sympy.Mul):
             return self._product_interval(e)
         if isinstance(e, sympy.Pow) and isinstance(e.exp, sympy.Rational):

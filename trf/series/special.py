@@ -16,8 +16,10 @@ from trf.series.arithmetic import ARITHMETIC, ARITHMETIC_LOGARITHMS
 from trf.series.elementary import ELEMENTARY
 from trf.series.rewriting import Rewriter
 from trf.series.signs import Undecidable
+from trf.series.sums import log_product, rewrite_integral, rewrite_product, rewrite_sum
 
 _T = sympy.Dummy("t", real=True)
+_LOG_TWO_PI = sympy.log(2) + sympy.log(sympy.pi)
 
 
 def _settled(r: Rewriter, function: Callable, inner: sympy.Expr) -> sympy.Expr:
@@ -33,7 +35,7 @@ def _loggamma_at(r: Rewriter, argument: sympy.Expr) -> sympy.Expr:
     if limit is S.Infinity:
         log_z = r.log(z)
         leading = sympy.expand_mul((z - S.Half) * log_z, deep=False) - z
-        return leading + sympy.log(2 * sympy.pi) / 2 + r.germ("stirling", 1 / z)
+        return leading + _LOG_TWO_PI / 2 + r.germ("stirling", 1 / z)
     if limit is S.NegativeInfinity:
         raise Undecidable(f"gamma({argument}) has poles for arbitrarily large n")
     if limit == 0:
@@ -324,6 +326,7 @@ def _zeta(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
 
 LOGARITHMS: dict[type, Callable[..., sympy.Expr]] = {
     **ARITHMETIC_LOGARITHMS,
+    sympy.Product: log_product,
     sympy.gamma: _loggamma,
     sympy.factorial: _log_factorial,
     sympy.binomial: _log_binomial,
@@ -337,6 +340,9 @@ HANDLERS: dict[type, Callable[..., sympy.Expr]] = {
     **ELEMENTARY,
     **{function: _exponentiated(rule) for function, rule in LOGARITHMS.items()},
     **ARITHMETIC,
+    sympy.Sum: rewrite_sum,
+    sympy.Product: rewrite_product,
+    sympy.Integral: rewrite_integral,
     sympy.gamma: _gamma,
     sympy.loggamma: _loggamma,
     sympy.subfactorial: _subfactorial,
