@@ -162,6 +162,9 @@ def test_the_command_names_what_differs_from_the_defaults():
         ({"warmup": 1.5}, ParameterError, "warmup"),
         ({"learning_rate": 0}, ParameterError, "learning_rate"),
         ({"save_every": 0}, ParameterError, "save_every"),
+        ({"accelerator": "abacus"}, ParameterError, "abacus"),
+        ({"accelerator": "cpu", "devices": 0}, ParameterError, "devices 0"),
+        ({"precision": "3-bit"}, ParameterError, "3-bit"),
         ({"length": 5000}, TextError, "at least 5001"),
     ],
 )

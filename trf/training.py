@@ -22,15 +22,19 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from lightning_fabric import Fabric
 from torch import Tensor
 from tqdm.auto import tqdm
 
 from trf import corpora, encodings
-from trf.errors import CheckpointError, ParameterError, TextError, TRFError
+from trf.errors import CheckpointError, ParameterError, TextError, TRFError, missing_extra
 from trf.nn import checkpoint
 from trf.nn.decoder import Decoder, DecoderConfig
 from trf.recipe import Recipe
+
+try:
+    from lightning_fabric import Fabric
+except ImportError as error:
+    raise missing_extra("lightning-fabric", "nn") from error
 
 STATE, LOG = "state.safetensors", "log.csv"
 COLUMNS = ("step", "tokens", "loss", "valid_bits_per_byte", "learning_rate", "tokens_per_second")
@@ -129,11 +133,22 @@ def train(
     threads_before = torch.get_num_threads()
     torch.set_num_threads(threads or threads_before)
     try:
-        fabric = Fabric(accelerator=accelerator, devices=devices, precision=precision)  # type: ignore[arg-type]
+        fabric = _fabric(accelerator, devices, precision)
         fabric.launch()
         return run.train(fabric, save_every, valid_every, progress)
     finally:
         torch.set_num_threads(threads_before)
+
+
+def _fabric(accelerator: str, devices: int | str, precision: str) -> Fabric:
+    try:
+        return Fabric(accelerator=accelerator, devices=devices, precision=precision)  # type: ignore[arg-type]
+    except (RuntimeError, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ParameterError(
+            f"accelerator {accelerator!r} with devices {devices!r} and precision {precision!r} "
+            f"can't be used here: {reason}"
+        ) from error
 
 
 def draw_windows(data: Tensor, seed: int, step: int, batch: int, length: int) -> Tensor:
