@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: figures test test-all lint clean
 
 figures: .venv/.figures
-	$(BIN)/trf figures --fresh --out figures
+	$(BIN)/trf figures --out figures
 
 test: .venv/.dev
 	$(BIN)/python -m pytest

@@ -81,10 +81,19 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="value of a parameter"
     )
-    sub.add_argument("--length", type=int, help="normalise over this many tokens, not the limit")
     sub.add_argument(
-        "--heads", type=int, default=8, help="heads of an encoding of the catalogue (default 8)"
+        "--assume",
+        action="append",
+        default=[],
+        metavar="NAME=DOMAIN",
+        help="domain of a parameter; positive real otherwise",
     )
+    sub.add_argument("--length", type=int, help="normalise over this many tokens, not the limit")
+    sub.add_argument("--heads", type=int, help="heads of an encoding of the catalogue (default 8)")
+    sub.add_argument("--layers", type=int, default=1, help="layers of a stack (default 1)")
+    sub.add_argument("--residual", default="0", help="share that passes a layer unmixed")
+    sub.add_argument("--logit-bound", default="0", help="bound on |q.k|/sqrt(d)")
+    sub.add_argument("--bidirectional", action="store_true", help="keys on both sides")
 
     sub = command("encodings", list_encodings, "the catalogue of encodings")
     sub.add_argument("name", nargs="?", help="one encoding, in detail")
@@ -187,21 +196,21 @@ def radius(arguments: argparse.Namespace) -> None:
     from trf.theory import theoretical_receptive_field
 
     bias = _named(arguments.bias)
-    values = _pairs(arguments.set, "--set")
-    if isinstance(bias, Encoding) and bias.fixed:
-        heads = bias.head_biases(arguments.heads, values)
-        fields = [
-            theoretical_receptive_field(head, arguments.eps, length=arguments.length)
-            for head in heads
-        ]
-        listed = [{"head": h, **field.to_dict()} for h, field in enumerate(fields, 1)]
-        lines = [f"head {h}: {field}" for h, field in enumerate(fields, 1)]
-        _show(arguments, {"encoding": bias.name, "heads": listed}, "\n".join(lines))
-        return
+    by_rule = isinstance(bias, Encoding) and bool(bias.fixed)
     field = theoretical_receptive_field(
-        bias, arguments.eps, parameters=values, length=arguments.length
+        bias,
+        arguments.eps,
+        parameters=_pairs(arguments.set, "--set"),
+        length=arguments.length,
+        n_head=8 if by_rule and arguments.heads is None else arguments.heads,
+        n_layer=arguments.layers,
+        residual=arguments.residual,
+        logit_bound=arguments.logit_bound,
+        bidirectional=arguments.bidirectional,
+        assume=_pairs(arguments.assume, "--assume"),
     )
-    _show(arguments, field)
+    heads = [f"  head {number}: {head}" for number, head in enumerate(field.heads, 1)]
+    _show(arguments, field, "\n".join([str(field), *heads]))
 
 
 def list_encodings(arguments: argparse.Namespace) -> None:
