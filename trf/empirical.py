@@ -38,7 +38,7 @@ _TOKENS_AT_ONCE = 8192  # bounds the memory of a forward and backward pass
 Number = float | Fraction | Decimal | str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EmpiricalReceptiveField:
     """How far back the output at the last position depends on the input.
 

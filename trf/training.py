@@ -88,7 +88,7 @@ def train(
     accelerator: str = "auto",
     devices: int | str = 1,
     precision: str = "32-true",
-    save_every: int = 200,
+    save_every: int = 25,
     valid_every: int = 400,
     progress: bool = True,
     **recipe: Any,
