@@ -13,7 +13,10 @@ from trf.series.signs import Undecidable
 
 def _fraction(r: Rewriter, argument: sympy.Expr, shown: sympy.Expr) -> sympy.Expr:
     """The fractional part of the argument: a constant where it settles, else a bounded symbol."""
-    limit = r.limit(r(argument))
+    inner = r(argument)
+    if r.turning(inner):
+        return inner - sympy.floor(inner)
+    limit = r.limit(inner)
     if limit in (S.Infinity, S.NegativeInfinity):
         return r.scale.bounded(sympy.frac(argument, evaluate=False), S.Zero, S.One)
     rest = r(argument) - limit

@@ -101,7 +101,7 @@ class Scale:
 
     def show(self, x: sympy.Expr) -> sympy.Expr:
         """`x` with the generators written as functions of n."""
-        return x.subs(self.meaning, simultaneous=True)
+        return x.xreplace(self.meaning)
 
     def _exp_generator(self, growing: sympy.Expr) -> sympy.Symbol:
         """The generator exp(growing), put in its place in the scale."""

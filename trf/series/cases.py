@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import sympy
 from sympy import S
-from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
+from trf.series.conditions import relate, tidy
 from trf.series.signs import Budget, Constraint, Oracle, Signs, Split, Undecidable
 
 _MAX_LEAVES = 64
@@ -127,7 +127,7 @@ class _Explorer:
             implied = _within_domain(symbol, value, constraints)
             if implied is None:
                 continue
-            relation = sympy.Eq(symbol, value)
+            relation = relate(symbol - value, "==") if value.is_Symbol else sympy.Eq(symbol, value)
             node = self.visit(expr.subs(symbol, value), implied, (*case, relation), depth + 1)
             yield Equation(relation, node)
 
@@ -206,15 +206,15 @@ def leaves(node: Node) -> Iterator[Leaf]:
 
 def condition(node: Node) -> Boolean:
     """When the tree's answer is yes; every leaf must have one."""
-    return tidy(_condition(node))
-
-
-def _condition(node: Node) -> Boolean:
     if isinstance(node, Leaf):
         return S.true if node.holds else S.false
-    above = None if node.positive is None else _condition(node.positive)
-    below = None if node.negative is None else _condition(node.negative)
-    parts = [(equation.relation, _condition(equation.node)) for equation in node.zero or ()]
+    return tidy(_merged(node))
+
+
+def _merged(node: Branch) -> Boolean:
+    above = None if node.positive is None else condition(node.positive)
+    below = None if node.negative is None else condition(node.negative)
+    parts = [(equation.relation, condition(equation.node)) for equation in node.zero or ()]
     between = _joint(parts, above, below)
     known = [c for c in (above, between, below) if c is not None]
     if between is not None or not parts:
@@ -260,88 +260,3 @@ def _and(expr: sympy.Expr, operator: str, inner: Boolean | None) -> Boolean:
     if inner is None or inner == S.false:
         return S.false
     return sympy.And(relate(expr, operator), inner)
-
-
-def relate(expr: sympy.Expr, operator: str) -> Boolean:
-    """``expr > 0`` (or another operator) as a mathematician would write it."""
-    constant, rest = expr.as_coeff_Add()
-    positive = [t for t in sympy.Add.make_args(rest) if t.as_coeff_Mul()[0] > 0]
-    negative = [-t for t in sympy.Add.make_args(rest) if t.as_coeff_Mul()[0] <= 0]
-    if not positive:
-        return relate(-expr, {">": "<", "<": ">", ">=": "<=", "<=": ">="}.get(operator, operator))
-    if constant == 0:
-        left, right = sympy.Add(*positive), sympy.Add(*negative)
-    else:
-        left, right = rest, -constant
-    numbers = [t for t in sympy.Add.make_args(left) if not t.free_symbols]
-    left, right = left - sympy.Add(*numbers), right - sympy.Add(*numbers)
-    coefficient, term = left.as_coeff_Mul()
-    if coefficient > 0 and term != left and not right.free_symbols:
-        left, right = term, right / coefficient
-    return {
-        ">": sympy.Gt, "<": sympy.Lt, ">=": sympy.Ge, "<=": sympy.Le,
-        "==": sympy.Eq, "!=": sympy.Ne,
-    }[operator](left, right)  # fmt: skip
-
-
-_RELATION_SIGNS: dict[type, Signs] = {
-    sympy.StrictGreaterThan: frozenset({1}),
-    sympy.GreaterThan: frozenset({0, 1}),
-    sympy.StrictLessThan: frozenset({-1}),
-    sympy.LessThan: frozenset({-1, 0}),
-    sympy.Equality: frozenset({0}),
-    sympy.Unequality: frozenset({-1, 1}),
-}
-
-
-def implied(relation: Boolean, by: tuple[Boolean, ...]) -> bool:
-    """Whether the relations `by`, on the symbols' domains, imply `relation`."""
-    if not isinstance(relation, Relational):
-        return relation in by
-    solved = {}
-    constraints = []
-    for known in by:
-        if not isinstance(known, Relational):
-            continue
-        if isinstance(known, sympy.Eq) and known.lhs.is_Symbol:
-            solved[known.lhs] = known.rhs
-        else:
-            oracle = Oracle()
-            reduced, orientation = oracle.reduce(known.lhs - known.rhs)
-            signs = _RELATION_SIGNS[known.func]
-            signs = signs if orientation > 0 else frozenset(-sign for sign in signs)
-            constraints.append(Constraint(reduced, signs))
-    oracle = Oracle(tuple(constraints))
-    difference = (relation.lhs - relation.rhs).subs(solved)
-    try:
-        return oracle.signs(difference) <= _RELATION_SIGNS[relation.func]
-    except Undecidable:
-        return False
-
-
-def tidy(found: Boolean) -> Boolean:
-    """`found` without relations that the others imply."""
-    if isinstance(found, sympy.Or):
-        parts = [tidy(part) for part in found.args]
-        kept: list[Boolean] = []
-        for index, part in enumerate(parts):
-            others = kept + parts[index + 1 :]
-            if not any(_stronger(part, other) for other in others):
-                kept.append(part)
-        return sympy.Or(*kept)
-    if isinstance(found, sympy.And):
-        conjuncts = sorted((tidy(part) for part in found.args), key=sympy.default_sort_key)
-        kept = list(conjuncts)
-        for part in conjuncts:
-            others = tuple(other for other in kept if other != part)
-            if implied(part, others):
-                kept = list(others)
-        return sympy.And(*kept)
-    return found
-
-
-def _stronger(first: Boolean, second: Boolean) -> bool:
-    """Whether `first` implies `second` (both conjunctions of relations)."""
-    by = first.args if isinstance(first, sympy.And) else (first,)
-    wanted = second.args if isinstance(second, sympy.And) else (second,)
-    return all(implied(part, tuple(by)) for part in wanted)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
 
 import sympy
 from sympy import S
@@ -12,13 +13,16 @@ from sympy.logic.boolalg import Boolean
 
 from trf.expression import Domain, as_bias, exact
 from trf.series import cases
+from trf.series import steps as write
 from trf.series.asymptotics import Scale
+from trf.series.conditions import tidy
 from trf.series.integers import parts, subsequences
 from trf.series.ladder import Decision, climb
 from trf.series.rewriting import Rewriter
 from trf.series.signs import Budget, Oracle
 from trf.series.special import HANDLERS, LOGARITHMS
 from trf.series.start import first_finite
+from trf.series.steps import Claim, Draft
 from trf.series.verdict import SUFFICIENT_ONLY, Status, Step, Verdict
 
 WORK_LIMIT = 30_000
@@ -31,8 +35,14 @@ class Outcome:
     status: Status
     condition: Boolean | None
     criterion: str
-    steps: tuple[Step, ...]
+    drafts: tuple[Draft, ...] = ()
+    claims: tuple[Claim, ...] = ()
     reason: str = ""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The proof, written out."""
+        return tuple(draft() for draft in self.drafts)
 
 
 def converges(
@@ -66,9 +76,9 @@ def converges(
     read = as_bias(bias, assume)
     n = _distance(read.expr)
     outcome = decide(read.expr, n)
-    proof = outcome.steps
+    drafts = outcome.drafts
     if outcome.status in (Status.DIVERGES, Status.CONDITIONAL):
-        proof = (*proof, Step(SUFFICIENT_ONLY, "scope of the theorem", "arXiv 2307.10156"))
+        drafts += (write.fixed(SUFFICIENT_ONLY, "scope of the theorem", "arXiv 2307.10156"),)
     return Verdict(
         status=outcome.status,
         condition=outcome.condition,
@@ -76,7 +86,8 @@ def converges(
         parameters=read.domains,
         start=first_finite(read.expr, n),
         criterion=outcome.criterion,
-        proof=proof,
+        drafts=drafts,
+        claims=outcome.claims,
         reason=outcome.reason,
         bidirectional=bidirectional,
     )
@@ -97,8 +108,7 @@ def decide(expr: sympy.Expr, n: sympy.Symbol) -> Outcome:
         for thinner in subsequences(expr, n):
             sub = _decide_part(thinner.expr)
             if sub.status is Status.DIVERGES:
-                step = Step(f"the terms with {thinner.which} alone diverge", "positive terms")
-                return Outcome(sub.status, sub.condition, sub.criterion, (step, *sub.steps))
+                return _thinned(thinner.which, sub)
     return outcome
 
 
@@ -108,29 +118,34 @@ def _together(outcomes: list[tuple[str, Outcome]]) -> Outcome:
         return outcomes[0][1]
     for which, outcome in outcomes:
         if outcome.status is Status.DIVERGES:
-            step = Step(f"the terms with {which or 'all other n'} alone diverge", "positive terms")
-            return Outcome(Status.DIVERGES, S.false, outcome.criterion, (step, *outcome.steps))
+            return _thinned(which or "all other n", outcome)
     for _, outcome in outcomes:
         if outcome.status is Status.UNDECIDED:
             return outcome
-    steps: list[Step] = []
-    conditions: list[Boolean] = []
+    drafts: list[Draft] = []
     for which, outcome in outcomes:
-        steps.append(Step(f"the terms with {which or 'all other n'}:", "split of the series"))
-        steps.extend(outcome.steps)
-        if outcome.condition is not None:
-            conditions.append(outcome.condition)
-    condition = cases.tidy(sympy.And(*conditions))
+        which = which or "all other n"
+        drafts += [write.fixed(f"the terms with {which}:", "split of the series")]
+        drafts += outcome.drafts
+    condition = tidy(sympy.And(*(o.condition for _, o in outcomes if o.condition is not None)))
     criteria = "; ".join(dict.fromkeys(outcome.criterion for _, outcome in outcomes))
-    return _outcome(condition, criteria, tuple(steps))
+    return _outcome(condition, criteria, tuple(drafts), ())
 
 
-def _outcome(condition: Boolean, criterion: str, steps: tuple[Step, ...]) -> Outcome:
-    if condition == S.true:
-        return Outcome(Status.CONVERGES, condition, criterion, steps)
-    if condition == S.false:
-        return Outcome(Status.DIVERGES, condition, criterion, steps)
-    return Outcome(Status.CONDITIONAL, condition, criterion, steps)
+def _thinned(which: str, outcome: Outcome) -> Outcome:
+    """A part of a series of positive terms diverges, hence the whole."""
+    step = write.fixed(f"the terms with {which} alone diverge", write.POSITIVE)
+    drafts = (step, *outcome.drafts)
+    return Outcome(Status.DIVERGES, S.false, outcome.criterion, drafts)
+
+
+def _outcome(
+    condition: Boolean, criterion: str, drafts: tuple[Draft, ...], claims: tuple[Claim, ...]
+) -> Outcome:
+    status = Status.CONDITIONAL
+    if condition in (S.true, S.false):
+        status = Status.CONVERGES if condition == S.true else Status.DIVERGES
+    return Outcome(status, condition, criterion, drafts, claims)
 
 
 def _decide_part(expr: sympy.Expr) -> Outcome:
@@ -142,22 +157,25 @@ def _decide_part(expr: sympy.Expr) -> Outcome:
         if undecided[0].case:
             case = ", ".join(str(relation) for relation in undecided[0].case)
             reason = f"in the case {case}: {reason}"
-        return Outcome(Status.UNDECIDED, None, "", (), reason)
-    criteria = list(dict.fromkeys(leaf.detail.criterion for leaf in found))  # type: ignore[attr-defined]
-    return _outcome(cases.condition(tree), "; ".join(criteria), _proof(found))
+        return Outcome(Status.UNDECIDED, None, "", (), (), reason)
+    decisions = [(leaf.case, cast(Decision, leaf.detail)) for leaf in found]
+    drafts: list[Draft] = []
+    for case, decision in decisions:
+        if case:
+            drafts.append(partial(_case_step, case))
+        drafts += decision.steps
+    claims = tuple(
+        replace(decision.claim, case=case) for case, decision in decisions if decision.claim
+    )
+    criterion = "; ".join(dict.fromkeys(decision.criterion for _, decision in decisions))
+    return _outcome(cases.condition(tree), criterion, tuple(drafts), claims)
+
+
+def _case_step(case: tuple[Boolean, ...]) -> Step:
+    return Step(f"case {', '.join(str(relation) for relation in case)}", write.SPLIT)
 
 
 def _run(expr: sympy.Expr, oracle: Oracle) -> tuple[bool, Decision]:
     rewrite = Rewriter(Scale(oracle), HANDLERS, LOGARITHMS)
     decision = climb(rewrite, rewrite(expr))
     return decision.converges, decision
-
-
-def _proof(found: list[cases.Leaf]) -> tuple[Step, ...]:
-    steps: list[Step] = []
-    for leaf in found:
-        if leaf.case:
-            case = ", ".join(str(relation) for relation in leaf.case)
-            steps.append(Step(f"case {case}", "split on the sign of a parameter expression"))
-        steps.extend(leaf.detail.steps)  # type: ignore[attr-defined]
-    return tuple(steps)

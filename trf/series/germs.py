@@ -114,3 +114,19 @@ class Germ(sympy.Function):
             return Germ(kind, sympy.Integer(order + j), centre, *data) / sympy.factorial(j)
         i = order + j
         return sympy.ff(i, order) * KINDS[kind.name](i, *data)  # type: ignore[attr-defined]
+
+    def plain(self) -> sympy.Expr:
+        """The germ in ordinary functions, or as the O of its first term."""
+        kind, order, x, *data = self.args
+        if order == 0 and kind.name == "taylor":  # type: ignore[attr-defined]
+            function, point = data
+            return function(point + x)  # type: ignore[operator]
+        if order == 0 and kind.name in ("sin", "cos"):  # type: ignore[attr-defined]
+            return getattr(sympy, kind.name)(x)  # type: ignore[attr-defined]
+        head, i = S.Zero, int(order)
+        rule = KINDS[kind.name]  # type: ignore[attr-defined]
+        if order == 0 and rule(0, *data) != 0:
+            head, i = rule(0, *data), 1
+        while rule(i, *data) == 0:
+            i += 1
+        return head + sympy.Function("O")(x ** (i - int(order)))

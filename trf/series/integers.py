@@ -201,6 +201,13 @@ def _integer_test(left: sympy.Basic, right: sympy.Basic) -> sympy.Expr | None:
 def subsequences(expr: sympy.Expr, n: sympy.Symbol) -> list[Part]:
     """Thinner series of some of the terms: if one of them diverges, so does the whole."""
     found = []
+    for modulus in sorted(_symbolic_moduli(expr, n), key=str):
+        thinner = expr.subs(n, modulus * n)
+        thinner = thinner.replace(
+            lambda e: isinstance(e, (sympy.sin, sympy.cos)),
+            lambda e: e.func(sympy.expand(e.args[0])),
+        )
+        found.append(Part(thinner, f"n = {modulus}*k"))
     roots = {
         int(part.exp.q)
         for part in expr.atoms(sympy.Pow)
@@ -212,4 +219,15 @@ def subsequences(expr: sympy.Expr, n: sympy.Symbol) -> list[Part]:
             Part(part.expr, " and ".join(filter(None, (f"n = k^{power}", part.which))))
             for part in _residue_parts(thinner, n)
         ]
+    return found
+
+
+def _symbolic_moduli(expr: sympy.Expr, n: sympy.Symbol) -> set[sympy.Symbol]:
+    """Integer parameters by which n is divided inside a periodic function."""
+    found: set[sympy.Symbol] = set()
+    for part in expr.atoms(sympy.Mod, sympy.frac, sympy.floor, sympy.sin, sympy.cos):
+        if n in part.free_symbols:
+            denominators = {sympy.denom(argument) for argument in part.args} | set(part.args[1:])
+            for denominator in denominators:
+                found |= {s for s in denominator.free_symbols if s.is_integer and s != n}
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import sympy
 from sympy import S
@@ -17,7 +18,9 @@ from trf.series.asymptotics import Scale
 from trf.series.rewriting import Rewriter
 from trf.series.signs import Interval, Oracle, Undecidable
 
-_TURNING = (sympy.Abs, sympy.sign, sympy.Max, sympy.Min, sympy.Heaviside)
+_TURNING = (
+    sympy.Abs, sympy.sign, sympy.Max, sympy.Min, sympy.Heaviside, sympy.floor, sympy.ceiling
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -149,11 +152,7 @@ def _best(candidates: list[Minimum], oracle: Oracle) -> list[Minimum]:
             best = [candidate]
         elif sign == 0:
             best.append(candidate)
-    unique = {tuple(sorted(m.at.items(), key=str)): m for m in best}
-    flattest: dict[tuple, Minimum] = {}
-    for key, minimum in unique.items():
-        flattest[key] = minimum
-    return list(flattest.values())
+    return list({tuple(sorted(m.at.items(), key=str)): m for m in best}.values())
 
 
 def _on_interval(
@@ -162,7 +161,7 @@ def _on_interval(
     """The minimum of each monotone piece of c on [low, high]."""
     cuts = [low, *_turning_points(c, v, low, high), high]
     found: list[Minimum] = []
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         found += _on_piece(_smooth(c, v, (start + end) / 2), v, start, end, oracle, 0)
     return found
 
@@ -178,6 +177,12 @@ def _turning_points(
             differences = [a - b for i, a in enumerate(part.args) for b in part.args[:i]]
         else:
             differences = [part.args[0]]
+        if isinstance(part, (sympy.floor, sympy.ceiling)):
+            ends = [part.args[0].subs(v, end) for end in (low, high)]
+            if any(end.free_symbols for end in ends):
+                raise Undecidable(f"where {part} jumps depends on the parameters")
+            whole = range(int(sympy.floor(min(ends))), int(sympy.ceiling(max(ends))) + 1)
+            differences = [part.args[0] - k for k in whole]
         for difference in differences:
             slope = difference.diff(v)
             if slope.free_symbols or not slope.is_number or slope == 0:
@@ -197,6 +202,8 @@ def _smooth(c: sympy.Expr, v: sympy.Symbol, inside: sympy.Expr) -> sympy.Expr:
         if isinstance(part, (sympy.Max, sympy.Min)):
             chosen = part.func(*(argument.subs(v, inside) for argument in part.args))
             return next(a for a in part.args if a.subs(v, inside) == chosen)
+        if isinstance(part, (sympy.floor, sympy.ceiling)):
+            return part.func(part.args[0].subs(v, inside))
         positive = part.args[0].subs(v, inside) > 0
         if isinstance(part, sympy.Abs):
             return part.args[0] if positive else -part.args[0]
@@ -267,7 +274,7 @@ def _split_piece(
         raise Undecidable(f"the minimum of {q} over a phase is not found")
     cuts = [low, *inside, high]
     found: list[Minimum] = []
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         middle = slope.subs(v, (start + end) / 2)
         rising = oracle.sign(middle)
         at = start if rising > 0 else end

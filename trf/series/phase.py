@@ -95,7 +95,7 @@ def resolve(
 def _at_origin(minimum: Minimum, phase: Phase) -> bool:
     """Whether the minimum is at phase 0, to which n w returns for every w (Dirichlet)."""
     if phase.fraction is not None:
-        return False
+        return minimum.at.get(phase.fraction) == 0
     sine = minimum.at.get(phase.sine, S.Zero) if phase.sine is not None else S.Zero
     cosine = minimum.at.get(phase.cosine, S.One) if phase.cosine is not None else S.One
     return sine == 0 and cosine == 1
@@ -239,29 +239,21 @@ def _critical(
         fine = power / order < 1 / (kind.measure - 1)
         if fine == S.true:
             return Averaged(tuple(rests), found[0])
-    if (
-        power is not None
-        and kind.measure is not None
-        and _stays_far(rewrite, rests, power, order, kind)
-    ):
-        return Envelope(1, found[0].value)
+        if _stays_far(rewrite, rests, power, order * (kind.measure - 1)):
+            return Envelope(1, found[0].value)
     return _near(rewrite, rest, lead, phase, found)
 
 
 def _stays_far(
-    rewrite: Rewriter,
-    rests: list[sympy.Expr],
-    power: sympy.Expr,
-    order: sympy.Expr,
-    kind: Kind,
+    rewrite: Rewriter, rests: list[sympy.Expr], power: sympy.Expr, least: sympy.Expr
 ) -> bool:
     """Whether B times the least excess of the phase grows like a power of n.
 
-    |n w - minimum| > n^(1 - mu - e), so that B psi is at least n^(power - order (mu - 1) - e).
+    |n w - minimum| > n^(1 - mu - e), so that B psi is at least n^(power - least - e) with
+    least = order (mu - 1).
     """
     scale = rewrite.scale
-    assert kind.measure is not None
-    if not (power > order * (kind.measure - 1)) == S.true:
+    if (power > least) != S.true:
         return False
     for rest in rests:
         lead = scale.lead(rest, strict=False)

@@ -17,6 +17,9 @@ from trf.series.germs import Germ
 from trf.series.signs import Undecidable
 
 _ONE_SIDED = (frozenset({0, 1}), frozenset({0, -1}))
+_BRANCHING = (
+    sympy.Min, sympy.Max, sympy.Abs, sympy.sign, sympy.Heaviside, sympy.Piecewise
+)  # fmt: skip
 _SEPARATE = 4  # so many growing terms of an exponent become generators of their own
 
 
@@ -41,7 +44,7 @@ class Rewriter:
         """`x`, an expression in n, in the generators of the scale."""
         if x == self.n:
             return self.scale.n
-        if self.n not in x.free_symbols and not x.has(sympy.Min, sympy.Max, sympy.Abs, sympy.sign):
+        if self.n not in x.free_symbols and not x.has(*_BRANCHING):
             return sympy.expand_log(x) if x.has(sympy.log) else x
         if x not in self._memo:
             self.oracle.budget.spend()

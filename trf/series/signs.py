@@ -171,6 +171,18 @@ class Oracle:
         signs = self.signs(reduced)
         if len(signs) == 1:
             return next(iter(signs)) * orientation
+        if isinstance(reduced, sympy.Mul):
+            for factor in reduced.args:
+                orientation *= self.sign(factor)
+                if orientation == 0:
+                    break
+            return orientation
+        if isinstance(reduced, sympy.Pow) and reduced.exp.is_Integer and reduced.exp % 2 == 0:
+            return abs(self.sign(reduced.base)) * orientation
+        if isinstance(reduced, sympy.Add) and signs == NONNEGATIVE:
+            terms = [self.signs(term) for term in reduced.args]
+            if all(term <= NONNEGATIVE for term in terms):
+                return orientation * max(self.sign(term) for term in reduced.args)
         raise Split(reduced, signs)
 
     def signs(self, constant: sympy.Expr) -> Signs:
@@ -287,7 +299,7 @@ class Oracle:
     def _shifts(self, e: sympy.Expr) -> Iterable[sympy.Expr]:
         """Forms of `e` in which a constrained symbol is written as its bound plus a slack."""
         forms = [e]
-        for constraint in self.constraints:
+        for constraint in (*self.constraints, *self.constraints):
             if (0 in constraint.signs and len(constraint.signs) != 2) or len(constraint.signs) > 2:
                 continue
             forms += [
@@ -296,7 +308,7 @@ class Oracle:
                 for symbol in sorted(constraint.expr.free_symbols & form.free_symbols, key=str)
                 if (shifted := _shift(form, symbol, constraint)) is not None
             ]
-            forms = forms[:12]
+            forms = forms[:16]
         return forms[1:]
 
     def _interval_signs(self, e: sympy.Expr) -> Signs:
@@ -494,6 +506,10 @@ def _invert(term: sympy.Expr, value: sympy.Expr) -> tuple[sympy.Expr, int] | Non
         return term.args[0] - sympy.exp(value), 1
     if value.free_symbols:
         return None
+    if isinstance(term, sympy.Pow) and value == 1 and term.base.is_positive:
+        return term.exp * sympy.log(term.base), 1
+    if isinstance(term, sympy.cosh) and number_sign(value - 1) >= 0:
+        return term.args[0] ** 2 - sympy.acosh(value) ** 2, 1
     if isinstance(term, sympy.exp):
         if number_sign(value) <= 0:
             return S.One, 1

@@ -307,6 +307,11 @@ def _lambertw(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
     return w + error * r.log(log_z) / log_z**4
 
 
+def _log_lambertw(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
+    """log W(z) = log z - W(z)."""
+    return r.log(r(x.args[0])) - r(x)
+
+
 def _zeta(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
     """Far out 1 + 2^-s + O(3^-s); the Laurent series at 1, DLMF 25.2.4."""
     if len(x.args) > 1:
@@ -325,6 +330,7 @@ def _zeta(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
 
 
 LOGARITHMS: dict[type, Callable[..., sympy.Expr]] = {
+    sympy.LambertW: _log_lambertw,
     **ARITHMETIC_LOGARITHMS,
     sympy.Product: log_product,
     sympy.gamma: _loggamma,

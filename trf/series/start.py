@@ -26,7 +26,10 @@ def first_finite(expr: sympy.Expr, n: sympy.Symbol) -> int:
 
 
 def _is_finite(expr: sympy.Expr, n: sympy.Symbol, k: int) -> bool:
-    value = expr.subs(n, k)
+    try:
+        value = expr.subs(n, k)
+    except (ValueError, ZeroDivisionError):  # totient(0) and the like
+        return False
     if value is S.NegativeInfinity:
         return True
     return not (value.has(S.NaN, S.ComplexInfinity, S.Infinity, sympy.I))

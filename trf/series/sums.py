@@ -15,6 +15,7 @@ from trf.series.signs import Undecidable
 
 _MOST_TERMS = 300
 _DEPTH = 6
+_STEEP = 40  # terms beyond this power of n are summed by their last ratio
 
 
 def rewrite_sum(r: Rewriter, x: sympy.Sum) -> sympy.Expr:
@@ -84,6 +85,11 @@ def _growing_sum(
     if core == sympy.log(index) and low == 1:
         return r(factor) * r(sympy.loggamma(high + 1))
     end = _at_end(r, core, index, high)
+    if r.limit(end / r.scale.n**_STEEP) is S.Infinity:
+        before = r(core.subs(index, r.n - 1))
+        # Stolz and Cesaro: the sum is f(n) / (1 - f(n-1)/f(n)) times a factor that tends to 1.
+        near_one = r.scale.bounded(x, S.Half, S(2))
+        return r(factor) * near_one * end / (1 - before / end)
     integral, error = integrate(r, end, r(high), core)
     return r(factor) * (integral + r.scale.bounded(x, S.NegativeInfinity, S.Infinity) * (1 + error))
 
@@ -136,20 +142,23 @@ def _vanishing(r: Rewriter, f: sympy.Expr) -> sympy.Expr:
 def _summable(r: Rewriter, lead: Lead) -> bool:
     """Whether the integral of the monomial to infinity is finite."""
     scale = r.scale
-    place = scale.generators.index(scale.n)
-    above = {g: p for g, p in lead.monomial.items() if scale.generators.index(g) > place}
-    growth = scale.growth(above)
-    if growth != 0:
-        return growth < 0
-    monomial = {g: p for g, p in lead.monomial.items() if g not in above}
-    generator = scale.n
-    for depth in range(1, _DEPTH):
-        monomial[generator] = exponent(monomial.get(generator, S.Zero) + 1)
-        growth = scale.growth({g: p for g, p in monomial.items() if p != 0})
-        if monomial[generator] != 0 or growth != 0:
-            return growth < 0
-        generator = scale.iterated_log(depth)
+    for generator in reversed(scale.generators):
+        power = lead.monomial.get(generator, S.Zero)
+        if generator in _iterated(r):
+            power = exponent(power + 1)
+        sign = r.oracle.sign(power)
+        if sign != 0:
+            return sign < 0
     return False
+
+
+def _iterated(r: Rewriter) -> list[sympy.Symbol]:
+    """n, log n, log log n, ..., as far as the scale holds them."""
+    scale = r.scale
+    found = [scale.n]
+    while found[-1] in scale.logs and len(found) < _DEPTH:
+        found.append(scale.log_of(found[-1]))  # type: ignore[arg-type]
+    return found
 
 
 def _primitive(r: Rewriter, lead: Lead, shown: sympy.Expr) -> sympy.Expr | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -14,6 +15,7 @@ from trf.errors import UndecidedError
 
 if TYPE_CHECKING:
     from trf.expression import Bias
+    from trf.series.steps import Claim
 
 SUFFICIENT_ONLY = (
     "The theorem (Qin, Zhong, Deng, arXiv 2307.10156) is sufficient only: a divergent series does "
@@ -63,7 +65,6 @@ class Verdict:
         parameters: parameter -> the domain that was assumed of it.
         start: the first n from which every term is finite.
         criterion: the rule that decided.
-        proof: the steps of the argument.
         reason: for an undecided verdict, what stopped it.
     """
 
@@ -73,9 +74,10 @@ class Verdict:
     parameters: Mapping[str, str] = field(default_factory=dict)
     start: int = 0
     criterion: str = ""
-    proof: tuple[Step, ...] = ()
     reason: str = ""
     bidirectional: bool = False
+    drafts: tuple[Callable[[], Step], ...] = field(default=(), repr=False, compare=False)
+    claims: tuple[Claim, ...] = field(default=(), repr=False, compare=False)
 
     def __bool__(self) -> bool:
         if self.status is Status.CONVERGES:
@@ -96,6 +98,11 @@ class Verdict:
             return f"{head}, because {self.reason}"
         assumed = "; ".join(f"{name} {domain}" for name, domain in self.parameters.items())
         return f"{head} ({self.criterion}{'; ' + assumed if assumed else ''})"
+
+    @cached_property
+    def proof(self) -> tuple[Step, ...]:
+        """The steps of the argument, in an order in which they can be checked by hand."""
+        return tuple(draft() for draft in self.drafts)
 
     @property
     def series(self) -> str:
