@@ -103,6 +103,14 @@ def try_disc_bound(p: sympy.Expr, n: sympy.Symbol, start: arb, tau: arb) -> Disc
         return None
 
 
+def rises(expr: sympy.Expr, n: sympy.Symbol, start: arb) -> bool:
+    """Whether the calculus shows that ``expr`` is positive and nondecreasing on ``[start, oo)``."""
+    try:
+        return _Walk(n, start, arb("0.01")).span(expr).rising
+    except NotRegularError:
+        return False
+
+
 @dataclass(frozen=True)
 class _Walk:
     n: sympy.Symbol
@@ -362,6 +370,8 @@ def _product(a: _Span, b: _Span, tau: arb) -> _Span:
     absolute = None
     if high is not None and relative is not None:
         absolute = high * relative
+    else:
+        absolute = _crossed(a.high, b.high, a.absolute, b.absolute)
     for scale, other in ((a, b), (b, a)):
         if scale.rising and scale.falling and other.absolute is not None:
             absolute = scale.low * other.absolute
@@ -371,6 +381,13 @@ def _product(a: _Span, b: _Span, tau: arb) -> _Span:
     steepest = None if absolute is None else absolute / tau
     slope = a.low * b.slope + b.low * a.slope if rising else _minus(steepest)
     return _Span(low, high, relative, absolute, (bottom, top), slope, rising, falling)
+
+
+def _crossed(a: arb | None, b: arb | None, da: arb | None, db: arb | None) -> arb | None:
+    """``|A(z)B(z) - AB| <= A*db + (B + db)*da``."""
+    if a is None or b is None or da is None or db is None:
+        return None
+    return a * db + (b + db) * da
 
 
 def _raised(a: _Span, exponent: sympy.Expr, tau: arb) -> _Span:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import sympy
@@ -17,6 +18,7 @@ from trf.series.tails import (
     FiniteSupport,
     Geometric,
     Hurwitz,
+    PartialFractions,
     Series,
     Truncated,
     working,
@@ -24,6 +26,7 @@ from trf.series.tails import (
 
 MAX_REGULAR = 1 << 20
 MAX_DIRECT = 1 << 12
+MAX_POLE_ORDER = 24
 
 
 class NoEnclosureError(ValueError):
@@ -236,7 +239,43 @@ def _known(p: sympy.Expr, x: sympy.Symbol, start: int) -> Series | None:
                 raise DivergentIntegral(f"the weight decays like n**({scale}), not below -1")
             shift = sympy.expand(core.args[0] / slope - x)
             return Hurwitz(offset + scale * sympy.log(slope), -scale, shift, start)
-    return None
+    return _partial_fractions(p, x, start)
+
+
+def _partial_fractions(p: sympy.Expr, x: sympy.Symbol, start: int) -> PartialFractions | None:
+    """``exp(p)`` as a product of integer powers of ``n + d``, d rational, with several d."""
+    weight = sympy.S.One
+    for part in sympy.Add.make_args(p):
+        free, bound = part.as_independent(x, as_Add=False)
+        if not (isinstance(bound, sympy.log) and isinstance(free, sympy.Integer)):
+            return None
+        if abs(int(free)) > MAX_POLE_ORDER or not bound.args[0].is_polynomial(x):
+            return None
+        weight *= bound.args[0] ** free
+    numerator, denominator = sympy.fraction(sympy.cancel(weight))
+    top, bottom = sympy.Poly(numerator, x), sympy.Poly(denominator, x)
+    if (
+        bottom.degree() - top.degree() < 2
+        or not (top.domain.is_ZZ or top.domain.is_QQ)
+        or not (bottom.domain.is_ZZ or bottom.domain.is_QQ)
+    ):
+        return None
+    roots = sympy.roots(bottom, filter="Q")
+    if sum(roots.values()) != bottom.degree():
+        return None
+    fractions = []
+    for part in sympy.Add.make_args(sympy.apart(weight, x)):
+        up, down = sympy.fraction(part)
+        pole = sympy.Poly(down, x)
+        order = pole.degree()
+        root = next(iter(sympy.roots(pole)))
+        scale = up / pole.LC()
+        fractions.append((_fraction(scale), _fraction(-root), order))
+    return PartialFractions(tuple(fractions), start)
+
+
+def _fraction(value: Any) -> Fraction:
+    return Fraction(int(value.p), int(value.q))
 
 
 def _euler_maclaurin(

@@ -75,7 +75,8 @@ def radius(series: Series, share: Share) -> int:
 
 def below(series: Series, j: int, share: Share, precision: int) -> bool:
     """Whether ``tail(j) < eps*total``; precision is raised from the given one until decided."""
-    while precision <= MAX_BITS:
+    limit = min(MAX_BITS, max(2048, 4 * j.bit_length() + 1024))
+    while precision <= limit:
         difference = _gap(series, j, share, precision)
         if difference > 0:
             return False
@@ -88,7 +89,7 @@ def below(series: Series, j: int, share: Share, precision: int) -> bool:
         precision *= 2
     raise UndecidedTailError(
         f"whether the tail beyond {j} is below {share.eps} of the whole was not decided at "
-        f"{MAX_BITS} bits: the two may be equal"
+        f"{precision // 2} bits: the two may be equal"
     )
 
 

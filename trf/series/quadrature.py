@@ -1,7 +1,7 @@
 """Certified quadrature of tail integrals that have no closed form here.
 
-Where x stands only inside logarithms the substitution ``x = e^y - d`` is made first, so that slow
-tails like ``x^-1.01`` become exponential ones.
+Where x stands only in logarithms and negative powers the substitution ``x = e^y - d`` is made
+first, so that slow tails like ``x^-1.01`` become exponential ones.
 
 In the variable ``u = log(x)`` the tail integral is ``integral_{log a}^oo g(u) du`` with
 ``g(u) = exp(p(e^u)+u)``. The discs ``|z-x| <= tau*x`` of `trf.series.discs` map onto a strip around
@@ -18,15 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import flint
 import sympy
 from flint import arb
 
 from trf.series.balls import Term, compile_term, number
-from trf.series.discs import TAUS, NotRegularError, try_disc_bound
+from trf.series.discs import TAUS, NotRegularError, rises, try_disc_bound
+from trf.series.integrals import DivergentIntegral, tail_integral
 
-MAX_PIECES = 1500
+MAX_PIECES = 400
 MAX_HALVINGS = 8
 GUARD = 32
 
@@ -46,10 +48,56 @@ def quadrature(p: sympy.Expr, x: sympy.Symbol) -> Callable[[arb], arb]:
     reduced = _in_logarithm(p, x)
     if reduced is None:
         term = compile_term(p, x)
-        return lambda a: _integrate(term, a)
+        tables: dict[int, _Table] = {}
+        return lambda a: _tabulated(tables, term, a, None)
     exponent, y, shift = reduced
     term = compile_term(exponent, y)
-    return lambda a: _integrate(term, (a + number(shift)).log())
+    logarithmic: dict[int, _Table] = {}
+    bracket = _one_shift(p, x)
+
+    def rest(v: arb) -> arb | None:
+        return None if bracket is None else bracket(v.exp() - number(shift))
+
+    return lambda a: _tabulated(logarithmic, term, (a + number(shift)).log(), rest)
+
+
+def _one_shift(p: sympy.Expr, x: sympy.Symbol) -> Callable[[arb], arb | None] | None:
+    """A bracket of the tail integral by the closed forms with all shifts set alike.
+
+    If ``-p`` is a sum of positive nondecreasing functions, each of one of the several ``x+d_i``,
+    replacing every ``d_i`` by the least gives an upper bound, by the largest a lower one.
+    """
+    places: dict[Any, sympy.Dummy] = {}
+    spread: dict[Any, Any] = {}
+    for atom in p.atoms(sympy.Add):
+        pair = _affine(atom, x) if atom.has(x) else None
+        if pair is not None:
+            spread[atom] = pair[0] * places.setdefault(pair[1], sympy.Dummy())
+    apart: Any = p.xreplace(spread)
+    if apart.has(x):
+        apart = apart.xreplace({x: places.setdefault(sympy.S.Zero, sympy.Dummy())})
+    parts = sympy.Add.make_args(apart)
+    if len(places) < 2 or any(len(part.free_symbols) > 1 for part in parts):
+        return None
+    shifts = sorted(places, key=lambda d: d.evalf())
+    ends = []
+    for shift in (shifts[-1], shifts[0]):
+        same = apart.xreplace(dict.fromkeys(places.values(), x + shift))
+        try:
+            ends.append(tail_integral(sympy.expand_log(same), x))
+        except DivergentIntegral:
+            return None
+    low, high = ends
+    if low is None or high is None:
+        return None
+    falling = [-part for part in sympy.Add.make_args(p) if part.has(x)]
+
+    def bracket(a: arb) -> arb | None:
+        if not all(rises(part, x, a.lower()) for part in falling):
+            return None
+        return low.evaluate(a).union(high.evaluate(a))
+
+    return bracket
 
 
 def area(p: sympy.Expr, x: sympy.Symbol) -> Callable[[arb, arb], arb]:
@@ -76,42 +124,122 @@ def area(p: sympy.Expr, x: sympy.Symbol) -> Callable[[arb, arb], arb]:
 def _in_logarithm(
     p: sympy.Expr, x: sympy.Symbol
 ) -> tuple[sympy.Expr, sympy.Symbol, sympy.Expr] | None:
-    """``(P(y)+y, y, d)`` for ``p`` in which x stands only in logarithms of ``k*(x+d_i)``."""
-    affine = {}
-    for atom in p.atoms(sympy.log):
-        slope = sympy.diff(atom.args[0], x)
-        if slope.is_number and slope.is_positive:
-            affine[atom] = slope, sympy.expand(atom.args[0] / slope - x)
-    if not affine:
+    """``(P(y)+y, y, d)``: x stands only in logarithms and negative powers of ``k*(x+d_i)``."""
+    logs = {atom: _affine(atom.args[0], x) for atom in p.atoms(sympy.log)}
+    powers = {atom: _affine(atom.args[0], x) for atom in p.atoms(sympy.Pow)}
+    shifts = [pair[1] for pair in (*logs.values(), *powers.values()) if pair is not None]
+    if not any(pair is not None for pair in logs.values()):
         return None
     y = sympy.Dummy("y", positive=True)
-    shift = min((d for _, d in affine.values()), key=lambda d: d.evalf())
-    inner = {
-        atom: y + sympy.log(slope) + sympy.log(1 + (d - shift) * sympy.exp(-y))
-        for atom, (slope, d) in affine.items()
-    }
-    exponent = p.xreplace(inner)
+    shift = min(shifts, key=lambda d: d.evalf())
+    inner: dict[Any, Any] = {}
+    for atom, pair in logs.items():
+        if pair is not None:
+            inner[atom] = y + sympy.log(pair[0]) + sympy.log(_correction(pair[1] - shift, y))
+    for atom, pair in powers.items():
+        s = atom.args[1]
+        if pair is not None and s.is_negative:
+            factor = pair[0] * _correction(pair[1] - shift, y)
+            inner[atom] = sympy.exp(s * y) * factor**s
+    exponent: Any = p.xreplace(inner)
     if exponent.has(x):
         return None
     return sympy.expand_mul(exponent) + y, y, shift
 
 
-def _integrate(term: Term, a: arb) -> arb:
-    precision = flint.ctx.prec - GUARD
-    left, total = a.log(), arb(0)
-    nodes = _nodes(int(0.38 * precision) + 12, flint.ctx.prec)
-    for _ in range(MAX_PIECES):
-        x = left.exp()
-        height = term(x) * x
-        decay = _decay(term, x.lower())
+def _affine(expr: Any, x: sympy.Symbol) -> tuple[Any, Any] | None:
+    """``(k, d)`` with ``expr = k*(x+d)``, k > 0."""
+    slope = sympy.diff(expr, x)
+    if not (slope.is_number and slope.is_positive):
+        return None
+    return slope, sympy.expand(expr / slope - x)
+
+
+def _correction(offset: Any, y: sympy.Symbol) -> Any:
+    return 1 + offset * sympy.exp(-y)
+
+
+class _Table:
+    """Pieces of one tail integral at one precision, added as far out as was ever needed."""
+
+    def __init__(self, term: Term, start: arb, precision: int) -> None:
+        self.term = term
+        self.precision = precision
+        self.nodes = _nodes(int(0.38 * precision) + 12, precision + GUARD)
+        self.edges = [start]
+        self.pieces: list[arb] = []
+
+    def integral(self, left: arb, rest: Callable[[arb], arb | None] | None) -> arb:
+        """``integral`` of the term over ``x >= e^left``, in ``log x``."""
+        index = 0
+        while index + 1 < len(self.edges) and not left < self.edges[index + 1]:
+            index += 1
+        if index == len(self.pieces):
+            self._extend()
+        pieces = [self._part(left, self.edges[index + 1])]
+        total = pieces[0]
+        for _ in range(MAX_PIECES):
+            index += 1
+            beyond = self._beyond(self.edges[index], total, rest)
+            if beyond is not None:
+                for piece in reversed(pieces):
+                    beyond += piece
+                return beyond
+            if index == len(self.pieces):
+                self._extend()
+            pieces.append(self.pieces[index])
+            total += pieces[-1]
+        raise NotRegularError(
+            f"the tail integral decays too slowly for quadrature at {self.precision} bits"
+        )
+
+    def _beyond(
+        self, edge: arb, total: arb, rest: Callable[[arb], arb | None] | None
+    ) -> arb | None:
+        """What lies beyond an edge, if that is known to the precision of the whole."""
+        small = total * arb(2) ** -self.precision
+        x = edge.exp()
+        decay = _decay(self.term, x.lower())
         if decay > 1:
-            rest = (height / (decay - 1)).upper()
-            if rest < total * arb(2) ** -precision:
-                return total + arb(rest / 2, rest / 2)
-        tolerance = total.max(height / decay.max(arb(1))).lower() * arb(2) ** -precision
-        piece, left = _piece(term, left, decay, nodes, tolerance)
-        total += piece
-    raise NotRegularError(f"the tail integral decays too slowly for quadrature at {precision} bits")
+            top = (self.term(x) * x / (decay - 1)).upper()
+            if top < small:
+                return arb(top / 2, top / 2)
+        bracket = None if rest is None else rest(x)
+        return bracket if bracket is not None and 2 * bracket.rad() < small else None
+
+    def _extend(self) -> None:
+        left = self.edges[-1]
+        x = left.exp()
+        decay = _decay(self.term, x.lower())
+        tolerance = self._tolerance(x, decay)
+        piece, right = _piece(self.term, left, decay, self.nodes, tolerance)
+        self.pieces.append(piece)
+        self.edges.append(right)
+
+    def _part(self, left: arb, right: arb) -> arb:
+        total = arb(0)
+        while True:
+            x = left.exp()
+            decay = _decay(self.term, x.lower())
+            tolerance = self._tolerance(x, decay)
+            piece, left = _piece(self.term, left, decay, self.nodes, tolerance, right)
+            total += piece
+            if left is right:
+                return total
+
+    def _tolerance(self, x: arb, decay: arb) -> arb:
+        height = self.term(x) * x / decay.max(arb(1))
+        return height.lower() * arb(2) ** -self.precision
+
+
+def _tabulated(
+    tables: dict[int, _Table], term: Term, a: arb, rest: Callable[[arb], arb | None] | None
+) -> arb:
+    precision, left = flint.ctx.prec - GUARD, a.log()
+    table = tables.get(precision)
+    if table is None or not left >= table.edges[0]:
+        table = tables[precision] = _Table(term, left.lower(), precision)
+    return table.integral(left, rest)
 
 
 def _decay(term: Term, at: arb) -> arb:

@@ -6,6 +6,7 @@ relative error of a tail is about ``2**-precision`` however far out it lies.
 
 * `Geometric`: ``p = c - a*n``.
 * `Hurwitz`: ``p = c - r*log(n+d)``, by the Hurwitz zeta function (NIST DLMF 25.11.1).
+* `PartialFractions`: rational weights with rational poles, by polygamma functions.
 * `FiniteSupport`: all but finitely many terms are 0.
 * `Difference`, `Truncated`: the first N terms of a convergent series, and of any.
 * `EulerMaclaurin`: everything else that is smooth far out (NIST DLMF 2.10.1),
@@ -38,6 +39,7 @@ from trf.series.discs import TAUS, DiscBound, NotRegularError, try_disc_bound
 GUARD = 32
 MAX_HEAD = 1 << 18
 MAX_ORDER = 4096
+MAX_TELESCOPE = 1000
 GOOD_ORDER = 16
 
 
@@ -137,6 +139,63 @@ class Hurwitz(Series):
             at = number(self.shift) + fmpz(self.start + j)
             zeta = acb(number(self.exponent)).zeta(acb(at)).real
             return number(self.offset).exp() * zeta
+
+
+@dataclass(frozen=True)
+class PartialFractions(Series):
+    """``sum a/(n+d)^k`` over ``fractions`` ``(a, d, k)``, all rational, k a positive integer.
+
+    Tail ``-sum_{k=1} a*psi(N+d) + sum_{k>1} a*zeta(k, N+d)`` (NIST DLMF 5.7.6, 25.11.1). Where only
+    simple poles occur and their residues cancel among poles that differ by integers, the sum
+    telescopes and the tail is a rational number.
+    """
+
+    fractions: tuple[tuple[Fraction, Fraction, int], ...]
+    start: int = 0
+    method: str = "partial fractions: polygamma and Hurwitz zeta functions"
+
+    def term(self, j: int, precision: int) -> arb:
+        with working(precision + self._slack(j)):
+            at = fmpz(self.start + j)
+            return sum(
+                (_rational(a) / (at + _rational(d)) ** k for a, d, k in self.fractions), arb(0)
+            )
+
+    def tail(self, j: int, precision: int) -> arb:
+        with working(precision + self._slack(j)):
+            total = arb(0)
+            for a, d, k in self.fractions:
+                at = arb(fmpz(self.start + j)) + _rational(d)
+                value = -at.digamma() if k == 1 else acb(k).zeta(acb(at)).real
+                total += _rational(a) * value
+            return total
+
+    def _slack(self, j: int) -> int:
+        """The poles cancel to their highest order in 1/n."""
+        return 64 + (len(self.fractions) + 2) * (self.start + j).bit_length()
+
+    def exact_share(self, j: int) -> Fraction | None:
+        tail, total = self._telescoped(self.start + j), self._telescoped(self.start)
+        return None if tail is None or total is None else tail / total
+
+    def _telescoped(self, at: int) -> Fraction | None:
+        classes: dict[Fraction, list[tuple[Fraction, Fraction]]] = {}
+        for a, d, k in self.fractions:
+            if k > 1:
+                return None
+            classes.setdefault(d % 1, []).append((a, d))
+        total = Fraction(0)
+        for poles in classes.values():
+            first = min(d for _, d in poles)
+            if sum(a for a, _ in poles) != 0 or max(d for _, d in poles) - first > MAX_TELESCOPE:
+                return None
+            for a, d in poles:
+                total -= a * sum((1 / (at + first + i) for i in range(int(d - first))), Fraction(0))
+        return total
+
+
+def _rational(value: Fraction) -> arb:
+    return arb(fmpq(value.numerator, value.denominator))
 
 
 @dataclass(frozen=True)
