@@ -150,15 +150,21 @@ def _theory(decoder: Decoder, plan: Plan) -> dict[str, Any]:
     values = [{}] * n_head if decoder.bias is None else decoder.bias.values()
     names = [parameter.name for parameter in encoding.learnable]
     heads = encoding.head_biases(n_head, [{k: head[k] for k in names} for head in values])
-    verdicts = {str(converges(head).status) for head in heads}
+    verdicts = [str(converges(head).status) for head in heads]
     one = mass_curve(heads, plan.length)
     stack = stack_curve(heads, plan.length, decoder.config.n_layer, plan.residual)
     return {
-        "status": verdicts.pop() if len(verdicts) == 1 else "differs by head",
+        "status": _status(verdicts),
         "theory": _curve(one, plan),
         "stack": {**_curve(stack, plan), "residual": plan.residual},
         "heads": values,
     }
+
+
+def _status(verdicts: list[str]) -> str:
+    if len(set(verdicts)) == 1:
+        return verdicts[0]
+    return f"{verdicts.count('converges')} of {len(verdicts)} heads converge"
 
 
 def _curve(curve: np.ndarray, plan: Plan) -> dict[str, Any]:
@@ -191,7 +197,7 @@ def _draw(folder: Path, plan: Plan, records: list[dict[str, Any]]) -> list[Path]
         from trf import plotting
 
         compared = [record for record in records if record["theory"] is not None]
-        eps = min(plan.eps)
+        eps = [e for e in plan.eps if e != 0.05] or list(plan.eps)
         drawn = {"perplexity": (plotting.perplexity_figure(records), records)}
         if compared:
             drawn["trf-vs-erf"] = (plotting.overlay_figure(compared, eps=eps), compared)

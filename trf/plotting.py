@@ -16,6 +16,7 @@ from trf.errors import ParameterError, missing_extra
 
 try:
     import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
     from matplotlib.ticker import FuncFormatter, NullLocator
 except ImportError as error:
     raise missing_extra("matplotlib", "plot") from error
@@ -69,7 +70,7 @@ def cumulative_mass(
     ax: Axes | None = None,
     theory: bool = False,
     band: tuple[Any, Any] | None = None,
-    eps: float | None = None,
+    eps: float | Sequence[float] = (),
     color: str | None = None,
     label: str | None = None,
     **line: Any,
@@ -82,7 +83,7 @@ def cumulative_mass(
         ax: where to draw; the current axes if None.
         theory: dashed if True (a TRF), solid otherwise (an ERF).
         band: lower and upper curve, drawn as a shade.
-        eps: mark the radius, the least j with a share above 1 - eps, if given.
+        eps: mark the radius at each: the least j with a share above 1 - eps.
         color, label, **line: as in `matplotlib.axes.Axes.plot`.
 
     Returns:
@@ -101,15 +102,14 @@ def cumulative_mass(
     if band is not None:
         low, high = (np.asarray(edge, dtype=float) for edge in band)
         ax.fill_between(tokens, low, high, color=drawn.get_color(), alpha=0.18, linewidth=0)
-    if eps is not None:
-        beyond = np.flatnonzero(values > 1 - eps)
-        if beyond.size:
-            at = beyond[0]
-            face = "white" if theory else drawn.get_color()
-            ax.plot(
-                [tokens[at]], [values[at]], marker="o", markersize=5.5, linestyle="none",
-                markerfacecolor=face, markeredgecolor=drawn.get_color(), zorder=5,
-            )  # fmt: skip
+    marked = [np.flatnonzero(values > 1 - e)[:1] for e in np.atleast_1d(np.asarray(eps))]
+    at = np.concatenate([*marked, np.array([], dtype=int)]).astype(int)
+    if at.size:
+        ax.plot(
+            tokens[at], values[at], marker="o", markersize=5, linestyle="none",
+            markerfacecolor="white" if theory else drawn.get_color(),
+            markeredgecolor=drawn.get_color(), zorder=5, clip_on=False,
+        )  # fmt: skip
     ax.set_xscale("log")
     ax.set_xlim(1, values.size)
     ax.set_ylim(0, 1.02)
@@ -154,16 +154,22 @@ def perplexity(
     return ax
 
 
-def overlay_figure(records: Sequence[Mapping[str, Any]], *, eps: float = 0.01) -> Figure:
+def overlay_figure(
+    records: Sequence[Mapping[str, Any]], *, eps: Sequence[float] = (0.5, 0.1, 0.01)
+) -> Figure:
     """TRF against ERF at the same length: one panel an encoding.
 
     Args:
-        records: as `trf figures` writes them: `title`, `encoding`, `length`, `theory` and
-            `measured`, each with its `curve` (and the measured one `low` and `high`).
-        eps: the share left out, at which both radii are marked.
+        records: as `trf figures` writes them: `title`, `encoding`, `status`, `length`, and
+            `theory`, `stack` (or None) and `measured`, each with its `curve` and its `radius`
+            by eps, the measured one with `low` and `high` too.
+        eps: the shares left out, at which the radii are marked and written out.
 
     Returns:
-        The figure; dashed theory and solid measurement, radii marked and written out.
+        The figure; theory dashed, measurement solid.
+
+    Raises:
+        ParameterError: there are no records.
     """
     if not records:
         raise ParameterError("there is nothing to draw: no encoding with a bias was measured")
@@ -171,8 +177,8 @@ def overlay_figure(records: Sequence[Mapping[str, Any]], *, eps: float = 0.01) -
     rows = -(-len(records) // columns)
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
-            rows, columns, figsize=(3.3 * columns, 2.5 * rows + 0.9), sharex=True, sharey=True,
-            squeeze=False, layout="constrained",
+            rows, columns, figsize=(3.6 * columns + 0.3, 2.6 * rows + 0.9), sharex=True,
+            sharey=True, squeeze=False, layout="constrained",
         )  # fmt: skip
         for ax, record in zip(axes.flat, records, strict=False):
             _overlay_panel(ax, record, eps)
@@ -182,39 +188,42 @@ def overlay_figure(records: Sequence[Mapping[str, Any]], *, eps: float = 0.01) -
             ax.set_ylabel("cumulative share of mass")
         for column in range(columns):
             last = max(r for r in range(rows) if r * columns + column < len(records))
-            axes[last, column].set_xlabel("distance from the query (newest tokens)")
+            axes[last, column].set_xlabel("newest tokens (distance + 1)")
             axes[last, column].tick_params(labelbottom=True)
-        length = records[0]["length"]
+        drawn, labels = axes[0, 0].get_legend_handles_labels()
+        grey = [Line2D([], [], color="#444444", linestyle=line.get_linestyle()) for line in drawn]
+        figure.legend(grey, labels, loc="outside lower center", ncols=columns, fontsize=9)
+        shares = ", ".join(f"{e:g}" for e in eps)
         figure.suptitle(
-            f"Theoretical (dashed) and empirical (solid) receptive field, both within "
-            f"N = {length} tokens\nmarks: radius at ε = {eps:g}; dotted: stack of layers "
-            "with half residual",
-            fontsize=10,
+            f"Receptive fields within N = {records[0]['length']} tokens"
+            + ("; " if columns > 2 else "\n")
+            + f"circles at ε = {shares}",
+            fontsize=11,
         )
     return figure
 
 
-def _overlay_panel(ax: Axes, record: Mapping[str, Any], eps: float) -> None:
+def _overlay_panel(ax: Axes, record: Mapping[str, Any], eps: Sequence[float]) -> None:
     shade = colour(record["encoding"])
-    theory, measured = record["theory"], record["measured"]
-    stack = record.get("stack")
+    theory, measured, stack = record["theory"], record["measured"], record.get("stack")
+    rows = [("TRF", theory["radius"]), ("ERF", measured["radius"])]
     if stack is not None:
+        layers = f"TRF, stack of {record['n_layer']} layers, ρ = {stack['residual']:g}"
         cumulative_mass(
-            stack["curve"], ax=ax, theory=True, color=shade, linestyle=":", linewidth=1.2, eps=None
-        )
-    cumulative_mass(theory["curve"], ax=ax, theory=True, color=shade, eps=eps, label="TRF")
+            stack["curve"], ax=ax, theory=True, color=shade, linestyle=":", linewidth=1.2,
+            label=layers,
+        )  # fmt: skip
+        rows.insert(1, ("stack", stack["radius"]))
     cumulative_mass(
-        measured["curve"], ax=ax, band=(measured["low"], measured["high"]), color=shade, eps=eps,
-        label="ERF",
-    )  # fmt: skip
-    ax.set_title(f"{record['title']}, series {record['status']}")
-    radii = [("TRF", theory["radius"]), ("ERF", measured["radius"])]
-    if stack is not None:
-        radii.insert(1, ("stack", stack["radius"]))
-    ax.text(
-        0.03, 0.97, "\n".join(f"{name}  {radius[f'{eps:g}']} tokens" for name, radius in radii),
-        transform=ax.transAxes, va="top", fontsize=8, linespacing=1.25,
-    )  # fmt: skip
+        theory["curve"], ax=ax, theory=True, color=shade, eps=eps, label="TRF, one layer"
+    )
+    band = measured["low"], measured["high"]
+    cumulative_mass(
+        measured["curve"], ax=ax, band=band, color=shade, eps=eps, label="ERF, measured"
+    )
+    values = "   ".join(f"{name} " + "/".join(str(r[f"{e:g}"]) for e in eps) for name, r in rows)
+    ax.set_title(f"{record['title']}: {record['status']}\n", loc="left", fontweight="bold")
+    ax.text(0, 1.035, values, transform=ax.transAxes, fontsize=7.5, in_layout=False)
 
 
 def perplexity_figure(records: Sequence[Mapping[str, Any]]) -> Figure:
