@@ -28,9 +28,9 @@ def record(name, **changes):
     values = curve()
     return {
         "encoding": name, "title": name, "status": "converges", "length": 64, "train_length": 64,
-        "theory": {"curve": values.tolist(), "radius": {"0.01": 40}},
+        "theory": {"curve": values.tolist(), "radius": {"0.5": 7, "0.1": 23, "0.01": 40}},
         "measured": {"curve": values.tolist(), "low": (values * 0.9).tolist(),
-                     "high": values.tolist(), "radius": {"0.01": 41}},
+                     "high": values.tolist(), "radius": {"0.5": 8, "0.1": 24, "0.01": 41}},
         "perplexity": [{"length": 64, "perplexity": 5.0}, {"length": 128, "perplexity": 5.5}],
         **changes,
     }  # fmt: skip
