@@ -20,7 +20,7 @@ from typing import Any
 import sympy
 from sympy.core.facts import InconsistentAssumptions
 
-from trf import syntax, vocabulary
+from trf import latex, syntax, vocabulary
 from trf.errors import ExpressionError, ParameterError, TRFError
 
 Domain = str | Mapping[str, bool]
@@ -221,7 +221,8 @@ def _symbol(name: str, domain: Domain | None) -> sympy.Symbol:
 
 
 def _from_text(text: str, assume: Mapping[str, Domain]) -> Bias:
-    builder = _Builder(text, syntax.parse(text), assume)
+    tree = latex.parse(text) if latex.is_latex(text) else syntax.parse(text)
+    builder = _Builder(text, tree, assume)
     return Bias(_checked(builder.result(), text), text.strip())
 
 
