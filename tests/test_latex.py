@@ -305,10 +305,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("latex", HOSTILE, ids=lambda latex: ascii(latex[:24]))
 def test_hostile_input_is_refused_at_once(latex):
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(ExpressionError) as info:
         as_bias(latex)
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
     assert len(str(info.value)) < 500
 
 
