@@ -40,6 +40,8 @@ r1, r2 = sympy.symbols("r1 r2", positive=True)
         ("−n·2", -2 * n),
         ("Piecewise((0, (n<3)|(n>5)), (-oo, True))",
          sympy.Piecewise((0, (n < 3) | (n > 5)), (-sympy.oo, True))),
+        ("p(n) = -2*n", -2 * n),
+        ("b(m-n) = -r1*|m-n|", -r1 * n),
         ("log(n, 3)", sympy.log(n) / sympy.log(3)),
     ],
 )  # fmt: skip
@@ -106,6 +108,9 @@ HOSTILE = [
     "sin(" * 3_000,
     "n+" * 9_000 + "n",
     "n" * 30_000,
+    "(1+2*|" * 13 + "n" + "|^2)" * 13,
+    "abs(" * 30 + "n-a" + ")" * 30,
+    "p = -n",
     "",
     "   ",
     "n n",

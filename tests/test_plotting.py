@@ -80,7 +80,7 @@ def test_colours_are_fixed_and_distinct():
 def test_overlay_has_one_panel_an_encoding(count):
     names = ["alibi", "kerple-log", "type1", "type2", "inverse-n"][:count]
     figure = plotting.overlay_figure([record(name) for name in names])
-    titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
+    titles = [title for ax in figure.axes if (title := ax.get_title(loc="left"))]
     assert len(titles) == count
     plt.close(figure)
 

@@ -31,6 +31,8 @@ _ASSUMPTIONS = (
 )  # fmt: skip
 _DISTANCES = ({"m", "n"}, {"i", "j"})
 _MAX_NUMBER_TEXT = 4_000
+MAX_BARS = 6
+_LEFT_HAND_SIDE = re.compile(r"\A\s*[^\W\d]\w*\s*\([^()=]*\)\s*=(?!=)")
 
 
 def distance() -> sympy.Symbol:
@@ -221,7 +223,10 @@ def _symbol(name: str, domain: Domain | None) -> sympy.Symbol:
 
 
 def _from_text(text: str, assume: Mapping[str, Domain]) -> Bias:
-    tree = latex.parse(text) if latex.is_latex(text) else syntax.parse(text)
+    if latex.is_latex(text):
+        tree = latex.parse(text)
+    else:
+        tree = syntax.parse(_LEFT_HAND_SIDE.sub("", text, count=1))
     builder = _Builder(text, tree, assume)
     return Bias(_checked(builder.result(), text), text.strip())
 
@@ -273,6 +278,7 @@ class _Builder:
         self.assume = assume
         self.form = _distance_form(tree)
         self.free: set[str] = set()
+        self.bars = 0
         self.scope: dict[str, sympy.Symbol] = {}
 
     def result(self) -> Any:
@@ -344,6 +350,8 @@ class _Builder:
     def _call(self, node: syntax.Call) -> Any:
         if _is_distance(node, set(self.scope)):
             return distance()
+        if node.name in ("Abs", "abs"):
+            return self.absolute(node)
         if node.name in vocabulary.PAIRS:
             return self.piecewise(node)
         if node.name in vocabulary.RANGES:
@@ -351,6 +359,17 @@ class _Builder:
         if node.name not in vocabulary.FUNCTIONS:
             raise self.unknown_function(node)
         return vocabulary.call(node.name, [self.build(argument) for argument in node.arguments])
+
+    def absolute(self, node: syntax.Call) -> Any:
+        """``|x|``, few inside each other: sympy's time grows exponentially with the nesting."""
+        self.bars += 1
+        if self.bars > MAX_BARS:
+            raise syntax.fail(
+                self.text, node.at, f"more than {MAX_BARS} absolute values inside each other"
+            )
+        built = vocabulary.call(node.name, [self.build(argument) for argument in node.arguments])
+        self.bars -= 1
+        return built
 
     def unknown_function(self, node: syntax.Call) -> ExpressionError:
         near = difflib.get_close_matches(node.name, vocabulary.names(), n=1, cutoff=0.6)
