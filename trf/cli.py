@@ -30,8 +30,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (TRFError, OSError) as error:
+    except TRFError as error:
         print(f"trf: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"trf: {error.filename or 'file'}: {error.strerror or error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("trf: interrupted; the same command goes on from here", file=sys.stderr)
