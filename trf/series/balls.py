@@ -20,6 +20,8 @@ import flint
 import sympy
 from flint import arb, fmpq, fmpz
 
+from trf.series.rationals import NotRationalError, decide
+
 NAN = arb.nan()
 
 
@@ -273,17 +275,20 @@ def _nothing(_: Any) -> arb:
 
 
 def _compile_piecewise(expr: Any, n: sympy.Symbol) -> Callable[[Any], Any]:
-    pieces: list[tuple[Callable[[Any], Any], Any]] = [
-        (_nothing if value == -sympy.oo else compile_expression(value, n), condition)
-        for value, condition in expr.args
-    ]
+    try:
+        pieces = [
+            (_nothing if v == -sympy.oo else compile_expression(v, n), decide(condition, n))
+            for v, condition in expr.args
+        ]
+    except NotRationalError as error:
+        raise NotEvaluable(f"the condition {error} is not one on a polynomial in n") from error
 
     def piecewise(x: Any) -> Any:
         if not isinstance(x, arb):
             raise NotEvaluable("a piecewise expression has no Taylor series here")
-        at = sympy.Integer(str(x.unique_fmpz()))
-        for value, condition in pieces:
-            if condition == True or condition.subs(n, at) == True:  # noqa: E712
+        at = int(str(x.unique_fmpz()))
+        for value, holds in pieces:
+            if holds(at):
                 return value(x)
         return NAN
 

@@ -12,15 +12,16 @@ from trf.series.balls import NotEvaluable, Term, compile_term
 from trf.series.discs import TAUS, NotRegularError, try_disc_bound
 from trf.series.integrals import DivergentIntegral, tail_integral
 from trf.series.quadrature import area, quadrature
+from trf.series.rationals import decide
+from trf.series.summation import EulerMaclaurin, Truncated
 from trf.series.tails import (
     Difference,
-    EulerMaclaurin,
     FiniteSupport,
     Geometric,
     Hurwitz,
     PartialFractions,
     Series,
-    Truncated,
+    Uniform,
     working,
 )
 
@@ -56,7 +57,8 @@ def enclose(p: sympy.Expr, n: sympy.Symbol) -> Series:
     try:
         weight, smooth, switch = _prepared(p, n, x)
         if smooth is None:
-            return _finite(weight, _start(weight, switch), switch)
+            uniform = _window(p, n)
+            return uniform or _finite(weight, _start(weight, switch), switch)
         regular = _regular_from(smooth, x, switch)
         start = _start(weight, max(regular, switch))
         if not switch:
@@ -75,12 +77,16 @@ def truncate(p: sympy.Expr, n: sympy.Symbol, length: int) -> Series:
         NoEnclosureError: ``p`` is not smooth enough for a long sum, has no evaluation in balls, or
             no term below ``length`` is finite.
     """
+    if not p.has(n):
+        return Uniform(p, length)
     if length <= MAX_DIRECT:
         return direct(p, n, length)
     try:
         whole = enclose(p, n)
     except (DivergentIntegral, NoEnclosureError):
         whole = None
+    if isinstance(whole, Uniform):
+        return whole if whole.count <= length else Uniform(whole.offset, length)
     if isinstance(whole, FiniteSupport):
         return whole if whole.end <= length else _finite(whole.weight, whole.start, length)
     if whole is not None and not (isinstance(whole, EulerMaclaurin) and whole.by_quadrature):
@@ -117,6 +123,25 @@ def direct(p: sympy.Expr, n: sympy.Symbol, length: int) -> FiniteSupport:
     except NotEvaluable as error:
         raise NoEnclosureError(str(error)) from error
     return _finite(weight, _start(weight, length), length)
+
+
+def _window(p: Any, n: sympy.Symbol) -> Uniform | None:
+    """``c`` below some n and ``-oo`` from there on."""
+    if not (isinstance(p, sympy.Piecewise) and len(p.args) == 2):
+        return None
+    cases: Any = p.args
+    (value, condition), (rest, _) = cases
+    if rest != -sympy.oo or value.has(n, sympy.oo, -sympy.oo):
+        return None
+    if not isinstance(condition, sympy.Lt | sympy.Le) or condition.lhs != n:
+        return None
+    if not isinstance(condition.rhs, sympy.Rational):
+        return None
+    edge = condition.rhs
+    count = (
+        int(sympy.ceiling(edge)) if isinstance(condition, sympy.Lt) else int(sympy.floor(edge)) + 1
+    )
+    return Uniform(value, count) if count > 0 else None
 
 
 def _finite(weight: Term, start: int, end: int) -> FiniteSupport:
@@ -193,12 +218,9 @@ def _edges(piecewise: Any, x: sympy.Symbol) -> list[int]:
 def _tightened(piecewise: Any, x: sympy.Symbol, edges: list[int]) -> list[int]:
     """Cauchy's bound on the roots, walked back to the last real change."""
     edge = max(edges, default=0)
-
-    def state(at: int) -> list[bool]:
-        return [condition.subs(x, at) == True for _, condition in piecewise.args]  # noqa: E712
-
-    settled = state(edge + 1)
-    while edge > 0 and state(edge - 1) == settled:
+    conditions = [decide(condition, x) for _, condition in piecewise.args]
+    settled = [holds(edge + 1) for holds in conditions]
+    while edge > 0 and [holds(edge - 1) for holds in conditions] == settled:
         edge -= 1
     return [edge]
 
@@ -264,7 +286,8 @@ def _partial_fractions(p: sympy.Expr, x: sympy.Symbol, start: int) -> PartialFra
     if sum(roots.values()) != bottom.degree():
         return None
     fractions = []
-    for part in sympy.Add.make_args(sympy.apart(weight, x)):
+    split: Any = sympy.apart(weight, x)
+    for part in sympy.Add.make_args(split):
         up, down = sympy.fraction(part)
         pole = sympy.Poly(down, x)
         order = pole.degree()

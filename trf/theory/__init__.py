@@ -4,14 +4,21 @@ The definitions (mass, radius, leakage) are those of Qin, Zhong, Deng, *Explorin
 Extrapolation* (arXiv 2307.10156); see `theoretical_receptive_field`.
 """
 
+from trf.theory.design import Design, design, slopes_for_radii
 from trf.theory.field import ReceptiveField
+from trf.theory.leakage import Leakage, leakage
 from trf.theory.radius import theoretical_receptive_field
 from trf.theory.stack import head_curves, mass_curve, stack_curve
 
 __all__ = [
+    "Design",
+    "Leakage",
     "ReceptiveField",
+    "design",
     "head_curves",
+    "leakage",
     "mass_curve",
+    "slopes_for_radii",
     "stack_curve",
     "theoretical_receptive_field",
 ]

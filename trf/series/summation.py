@@ -1,0 +1,270 @@
+"""Euler-Maclaurin summation with a proved remainder (NIST DLMF 2.10.1).
+
+    sum_{n>=N} f(n) = I(N) + f(N)/2 - sum_{k=1}^{K} B_{2k}/(2k)! f^(2k-1)(N) + R,
+    |R| <= 4/(2*pi)^(2K) * integral_N^oo |f^(2K)|.
+
+The tail integral ``I`` is a closed form (`trf.series.integrals`) or a certified quadrature, the
+derivatives are Taylor coefficients in balls, and Cauchy's estimate on the discs of
+`trf.series.discs` bounds the last integral by ``(2K)!/tau^(2K) * height * N^(1-2K)/(2K-1-growth)``.
+Far out a few terms give thousands of bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import flint
+from flint import arb, arb_series, fmpz
+
+from trf.series.balls import Term
+from trf.series.discs import TAUS, DiscBound, NotRegularError, try_disc_bound
+from trf.series.tails import Series, suffix_sums, working
+
+MAX_HEAD = 1 << 18
+MAX_ORDER = 4096
+GOOD_ORDER = 16
+
+
+@dataclass(frozen=True)
+class EulerMaclaurin(Series):
+    """Direct summation up to a point, Euler-Maclaurin from there (module docstring).
+
+    ``weight`` gives the terms, ``smooth`` is the exponent that holds from ``smooth_from`` on (the
+    same but for a piecewise head), ``integral(a)`` the tail integral of ``exp(smooth)``.
+    """
+
+    weight: Term
+    smooth: Term
+    smooth_from: int
+    integral: Callable[[arb], arb]
+    start: int
+    method: str
+    by_quadrature: bool = False
+    _heads: dict[int, list[arb]] = field(default_factory=dict, repr=False)
+    _far: dict[tuple[int, int], arb] = field(default_factory=dict, repr=False)
+
+    def term(self, j: int, precision: int) -> arb:
+        with working(precision):
+            return self.weight.at(self.start + j)
+
+    def tail(self, j: int, precision: int) -> arb:
+        head = self._head(precision)
+        if j < len(head):
+            return head[j]
+        key = (j, precision)
+        if key not in self._far:
+            tail, first = self._from(self.start + j, precision)
+            with working(precision):
+                for n in range(first - 1, self.start + j - 1, -1):
+                    tail += self.smooth.at(n)
+            self._far[key] = tail
+        return self._far[key]
+
+    def _head(self, precision: int) -> list[arb]:
+        if precision not in self._heads:
+            first = max(self.start, self.smooth_from, 12 + int(0.4 * precision))
+            tail, first = self._from(first, precision)
+            with working(precision):
+                terms = [self.weight.at(n) for n in range(self.start, first)]
+                self._heads[precision] = suffix_sums(terms, tail)
+        return self._heads[precision]
+
+    def _from(self, first: int, precision: int) -> tuple[arb, int]:
+        """The tail from ``first``, or from the next point where it is known well enough."""
+        step = 0
+        with working(precision):
+            scale = _log(self.smooth.at(first).lower()) - precision * math.log(2)
+        while step <= MAX_HEAD:
+            point = first + step
+            tail = self._negligible(point, scale, precision)
+            if tail is None:
+                tail = self._euler_maclaurin(point, scale, precision)
+            if tail is not None:
+                return tail, point
+            step = 2 * step + 16
+        raise NotRegularError(
+            f"no remainder below 2^-{precision} was proved within {MAX_HEAD} terms of n = {first}"
+        )
+
+    def _negligible(self, at: int, log_target: float, precision: int) -> arb | None:
+        """``[0, f(at)*(1 + at/(decay-1))]`` where that is below the target."""
+        with working(precision):
+            value = self.smooth.at(at)
+            if _log(value) >= log_target:
+                return None
+            bound = steepest(self.smooth, arb(fmpz(at)))
+            if bound is None:
+                return None
+            top = (value * (1 + bound.start / (bound.decay - 1))).upper()
+            return arb(top / 2, top / 2) if _log(top) < log_target else None
+
+    def _euler_maclaurin(self, at: int, log_target: float, precision: int) -> arb | None:
+        with working(precision):
+            found = remainder(self.smooth, at, log_target)
+            area = None
+            if found is None:
+                area = self.integral(arb(fmpz(at)))
+                log_target = max(log_target, _log(area.lower()) - precision * math.log(2))
+                found = remainder(self.smooth, at, log_target)
+            if found is None:
+                return None
+            order, error = found
+            if area is None:
+                area = self.integral(arb(fmpz(at)))
+            return area + boundary(self.smooth, at, order) + arb(0, error)
+
+
+@dataclass(frozen=True)
+class Truncated(Series):
+    """The terms ``start <= n < end`` of any series, convergent or not.
+
+    Euler-Maclaurin between the first smooth point and ``end``; ``integral(a, b)`` is the integral
+    of ``exp(smooth)`` over [a, b].
+    """
+
+    weight: Term
+    smooth: Term
+    smooth_from: int
+    integral: Callable[[arb, arb], arb]
+    start: int
+    end: int
+    method: str
+    _heads: dict[int, list[arb]] = field(default_factory=dict, repr=False)
+    _far: dict[tuple[int, int], arb] = field(default_factory=dict, repr=False)
+
+    def term(self, j: int, precision: int) -> arb:
+        with working(precision):
+            return self.weight.at(self.start + j) if self.start + j < self.end else arb(0)
+
+    def tail(self, j: int, precision: int) -> arb:
+        if self.start + j >= self.end:
+            return arb(0)
+        if precision not in self._heads:
+            first = max(self.start, self.smooth_from, 12 + int(0.4 * precision))
+            first = min(first, self.end)
+            tail, first = self._from(first, precision)
+            with working(precision):
+                terms = [self.weight.at(n) for n in range(self.start, first)]
+                self._heads[precision] = suffix_sums(terms, tail)
+        head = self._heads[precision]
+        if j < len(head):
+            return head[j]
+        key = (j, precision)
+        if key not in self._far:
+            tail, first = self._from(self.start + j, precision)
+            with working(precision):
+                for n in range(first - 1, self.start + j - 1, -1):
+                    tail += self.smooth.at(n)
+            self._far[key] = tail
+        return self._far[key]
+
+    def _from(self, first: int, precision: int) -> tuple[arb, int]:
+        if first >= self.end:
+            return arb(0), self.end
+        step = 0
+        with working(precision):
+            scale = _log(self.smooth.at(first).lower()) - precision * math.log(2)
+            while step <= MAX_HEAD:
+                point = first + step
+                if point >= self.end:
+                    return arb(0), self.end
+                found = remainder(self.smooth, point, scale)
+                if found is not None:
+                    order, error = found
+                    area = self.integral(arb(fmpz(point)), arb(fmpz(self.end)))
+                    ends = boundary(self.smooth, point, order) - boundary(
+                        self.smooth, self.end, order
+                    )
+                    return area + ends + arb(0, error), point
+                step = 2 * step + 16
+        raise NotRegularError(
+            f"no remainder below 2^-{precision} was proved within {MAX_HEAD} terms of n = {first}"
+        )
+
+
+def remainder(smooth: Term, at: int, log_target: float) -> tuple[int, arb] | None:
+    """A number of terms K whose remainder is below the target, and that remainder."""
+    best: tuple[int, arb] | None = None
+    taus = [arb(tau) for tau in TAUS]
+    with flint.ctx.workprec(64):
+        while taus:
+            tau = taus.pop(0)
+            bound = try_disc_bound(smooth.p, smooth.n, arb(fmpz(at)), tau)
+            if bound is None:
+                continue
+            order = _order(bound, at, log_target)
+            if order is not None and (best is None or order < best[0]):
+                best = order, _remainder_ball(bound, order)
+            if order is not None and order <= GOOD_ORDER:
+                break
+            if not taus and best is None and bound.decay * tau > 8:
+                # f falls so fast that it varies too much on discs of fixed proportion.
+                taus.append((4 / bound.decay).mid())
+    return best
+
+
+def boundary(smooth: Term, at: int, order: int) -> arb:
+    """``f(N)/2 - sum_{k=1}^{K} B_{2k}/(2k)! f^(2k-1)(N)``."""
+    with _series_length(2 * order):
+        taylor = smooth(arb_series([arb(fmpz(at)), 1]))
+    result = taylor[0] / 2
+    for k in range(1, order + 1):
+        result -= taylor[2 * k - 1] * arb.bernoulli(2 * k) / (2 * k)
+    return result
+
+
+def steepest(term: Term, at: arb) -> DiscBound | None:
+    """A bound at ``at`` that proves ``-x*p'(x) > 1`` from there on, if one does."""
+    for tau in TAUS:
+        bound = try_disc_bound(term.p, term.n, at, arb(tau))
+        if bound is not None and bound.decay > 1:
+            return bound
+    return None
+
+
+def _order(bound: DiscBound, at: int, log_target: float) -> int | None:
+    """The least K with a remainder below the target, in floats (the bound itself is a ball)."""
+    step = math.log(2 * math.pi * float(bound.tau)) + math.log(at)
+    growth = float(bound.growth)
+    base = math.log(4) + _log(bound.height) + math.log(at) - log_target + 1e-6
+
+    def excess(order: int) -> float:
+        free = 2 * order - 1 - growth
+        return base + math.lgamma(2 * order + 1) - 2 * order * step - math.log(free)
+
+    low = max(1, int(growth / 2) + 2)
+    high = min(MAX_ORDER, low + int(math.exp(min(step, 12.0)) / 2))
+    if excess(high) >= 0:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if excess(middle) < 0:
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+def _remainder_ball(bound: DiscBound, order: int) -> arb:
+    scale = 2 * arb.pi() * bound.tau * bound.start
+    free = 2 * order - 1 - bound.growth
+    ball = 4 * arb(2 * order).fac() * bound.height * bound.start / (scale ** (2 * order) * free)
+    return ball.upper()
+
+
+def _log(x: arb) -> float:
+    """A float near ``log(x)``; -inf for zero."""
+    return float(x.log().mid()) if x > 0 else -math.inf
+
+
+@contextmanager
+def _series_length(length: int) -> Iterator[None]:
+    before = flint.ctx.cap
+    flint.ctx.cap = length
+    try:
+        yield
+    finally:
+        flint.ctx.cap = before
