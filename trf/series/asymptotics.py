@@ -145,7 +145,8 @@ class Scale:
         """The leading term of a rewritten expression.
 
         With ``strict=False`` the coefficient may vanish at special values of the parameters, and
-        x is then smaller than the monomial says.
+        x is then smaller than the monomial says; where cancellation goes on for ever, a zero
+        coefficient then means no more than that x tends to 0.
         """
         key = (x, strict, len(self.generators))
         if key not in self._leads:
@@ -175,6 +176,7 @@ class Scale:
         self, x: sympy.Expr, generator: sympy.Symbol, strict: bool = True
     ) -> tuple[sympy.Expr, sympy.Expr, Lead, Series] | None:
         """Exponent, coefficient, the coefficient's own lead, and the series it was read from."""
+        series = Series({})
         for order in _ORDERS:
             series = self.series(x, generator, order)
             terms = dict(series.terms)
@@ -188,6 +190,12 @@ class Scale:
                 del terms[power]
             if not terms and not series.errors:
                 return None
+        if (
+            not strict
+            and series.errors
+            and all(self.oracle.signs(e) == {-1} for e in series.errors)
+        ):
+            return None
         if self._is_zero(x):
             return None
         raise Undecidable(f"the leading terms of {self.show(x)} cancel beyond order {_ORDERS[-1]}")

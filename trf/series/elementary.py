@@ -18,7 +18,12 @@ _T = sympy.Dummy("t", real=True)
 
 
 def _sine_cosine(r: Rewriter, argument: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
-    growing, constant, small = r.split(r(argument))
+    x = r(argument)
+    limit = r.limit(x)
+    if limit in (S.Infinity, S.NegativeInfinity):
+        growing, constant, small = r.split(x)
+    else:
+        growing, constant, small = S.Zero, limit, x - limit
     sine, cosine = sympy.sin(constant), sympy.cos(constant)
     if small != 0:
         s, c = r.germ("sin", small), r.germ("cos", small)

@@ -12,6 +12,8 @@ from functools import lru_cache
 import sympy
 from sympy import S
 
+from trf.series.signs import Undecidable
+
 
 def _taylor_of(i: int, function: sympy.Lambda, point: sympy.Expr) -> sympy.Expr:
     return _derivative(function, i).subs(function.variables[0], point) / sympy.factorial(i)
@@ -90,6 +92,7 @@ KINDS: dict[str, Callable[..., sympy.Expr]] = {
     "bessel": _bessel,
     "airy": _airy,
     "stieltjes": lambda i: S.NegativeOne**i * sympy.stieltjes(i) / sympy.factorial(i),
+    "lambertw": lambda i: S.Zero if i == 0 else S(-i) ** (i - 1) / sympy.factorial(i),
     "sin": lambda i: S.Zero if i % 2 == 0 else S.NegativeOne ** (i // 2) / sympy.factorial(i),
     "cos": lambda i: S.Zero if i % 2 else S.NegativeOne ** (i // 2) / sympy.factorial(i),
 }
@@ -113,7 +116,15 @@ class Germ(sympy.Function):
         if centre != 0:
             return Germ(kind, sympy.Integer(order + j), centre, *data) / sympy.factorial(j)
         i = order + j
-        return sympy.ff(i, order) * KINDS[kind.name](i, *data)  # type: ignore[attr-defined]
+        coefficient = sympy.ff(i, order) * KINDS[kind.name](i, *data)  # type: ignore[attr-defined]
+        if coefficient.has(S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity):
+            raise Undecidable(f"{self.plain_name()} has no power series at its limit")
+        return coefficient
+
+    def plain_name(self) -> str:
+        """The function that the germ belongs to."""
+        kind, _, _, *data = self.args
+        return str(data[0].expr) if data and isinstance(data[0], sympy.Lambda) else str(kind)
 
     def plain(self) -> sympy.Expr:
         """The germ in ordinary functions, or as the O of its first term."""

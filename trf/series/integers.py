@@ -112,6 +112,9 @@ def _period(part: sympy.Basic, n: sympy.Symbol) -> int | None:
         return None
     if isinstance(part, sympy.Mod):
         modulus = part.args[1]
+        cycle = _power_cycle(part, n)
+        if cycle is not None:
+            return cycle[1]
         return _polynomial_period(part.args[0], n, modulus) if modulus.is_Rational else None
     if isinstance(part, (sympy.floor, sympy.ceiling, sympy.frac)):
         return _polynomial_period(part.args[0], n, S.One)
@@ -120,12 +123,30 @@ def _period(part: sympy.Basic, n: sympy.Symbol) -> int | None:
     return None
 
 
+def _power_cycle(part: sympy.Basic, n: sympy.Symbol) -> tuple[int, int] | None:
+    """(first n, period) of ``Mod(b**n, m)`` for whole b and m; None for anything else."""
+    power, modulus = part.args
+    if not (power.is_Pow and power.exp == n and power.base.is_Integer and modulus.is_Integer):
+        return None
+    seen: dict[int, int] = {}
+    value, k = 1, 0
+    while value % modulus not in seen and k <= 2 * _MAX_PERIOD:
+        seen[value % int(modulus)] = k
+        value = value * int(power.base) % int(modulus)
+        k += 1
+    first = seen.get(value % int(modulus))
+    return None if first is None else (first, k - first)
+
+
 def _at_residue(part: sympy.Basic, n: sympy.Symbol, period: int, residue: int) -> sympy.Basic:
     """`part` for n = period*k + residue, still as a function of n."""
     if isinstance(part, sympy.Pow):
         base, exponent = part.args
         return S.NegativeOne ** exponent.subs(n, residue) * (-base) ** exponent
     inner = part.args[0]
+    cycle = _power_cycle(part, n) if isinstance(part, sympy.Mod) else None
+    if cycle is not None:
+        return part.subs(n, residue + period * (1 + cycle[0] // period))
     if isinstance(part, (sympy.floor, sympy.ceiling)):
         return inner + (part.func(inner.subs(n, residue)) - inner.subs(n, residue))
     return part.subs(n, residue)
@@ -201,6 +222,11 @@ def _integer_test(left: sympy.Basic, right: sympy.Basic) -> sympy.Expr | None:
 def subsequences(expr: sympy.Expr, n: sympy.Symbol) -> list[Part]:
     """Thinner series of some of the terms: if one of them diverges, so does the whole."""
     found = []
+    if expr.has(sympy.totient, sympy.divisor_sigma):
+        # The sum of a regular f over the primes is that of f(n)/log(n), up to a factor.
+        at_primes = expr.replace(_is_divisor_function, _at_prime)
+        if not at_primes.has(sympy.totient, sympy.divisor_sigma):
+            found.append(Part(at_primes - sympy.log(sympy.log(n)), "n prime"))
     for modulus in sorted(_symbolic_moduli(expr, n), key=str):
         thinner = expr.subs(n, modulus * n)
         thinner = thinner.replace(
@@ -231,3 +257,14 @@ def _symbolic_moduli(expr: sympy.Expr, n: sympy.Symbol) -> set[sympy.Symbol]:
             for denominator in denominators:
                 found |= {s for s in denominator.free_symbols if s.is_integer and s != n}
     return found
+
+
+def _is_divisor_function(e: sympy.Basic) -> bool:
+    return isinstance(e, (sympy.totient, sympy.divisor_sigma)) and e.args[0].is_Symbol
+
+
+def _at_prime(e: sympy.Expr) -> sympy.Expr:
+    if isinstance(e, sympy.totient):
+        return e.args[0] - 1
+    power = e.args[1] if len(e.args) > 1 else S.One
+    return 1 + e.args[0] ** power

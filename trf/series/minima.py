@@ -100,12 +100,32 @@ def _rotated(c: sympy.Expr, phase: Phase, oracle: Oracle) -> list[Minimum]:
     b, d = c.coeff(phase.sine), c.coeff(phase.cosine)
     a = sympy.expand(c - b * phase.sine - d * phase.cosine)
     if {phase.sine, phase.cosine} & (a.free_symbols | b.free_symbols | d.free_symbols):
-        return _on_circle(c, phase, oracle)
+        return _quadratic(c, phase, oracle) or _on_circle(c, phase, oracle)
     size = sympy.sqrt(b**2 + d**2)
     if oracle.sign(b**2 + d**2) == 0:
         return [Minimum({}, a, S.Infinity)]
     at = {phase.sine: -b / size, phase.cosine: -d / size}
     return [Minimum(at, a - size, S(2))]  # type: ignore[arg-type]
+
+
+def _quadratic(c: sympy.Expr, phase: Phase, oracle: Oracle) -> list[Minimum]:
+    """``a + b sin^2 + d sin cos + f cos^2``, a wave of the doubled phase; [] if c is not one."""
+    sine, cosine = phase.sine, phase.cosine
+    terms = sympy.Poly(c, sine, cosine).as_dict() if c.is_polynomial(sine, cosine) else {}
+    if not terms or not set(terms) <= {(0, 0), (2, 0), (1, 1), (0, 2)}:
+        return []
+    a, b, d, f = (terms.get(key, S.Zero) for key in ((0, 0), (2, 0), (1, 1), (0, 2)))
+    size = sympy.sqrt(sympy.trigsimp((f - b) ** 2 + d**2)) / 2
+    if oracle.sign(size) == 0:
+        return [Minimum({}, a + (b + f) / 2, S.Infinity)]
+    doubled_cosine, doubled_sine = (b - f) / (2 * size), -d / (2 * size)
+    value = sympy.trigsimp(a + (b + f) / 2 - size)
+    at_sine = sympy.sqrt((1 - doubled_cosine) / 2)
+    if oracle.sign(1 - doubled_cosine) == 0:
+        points = [(S.Zero, S.One), (S.Zero, S.NegativeOne)]
+    else:
+        points = [(s * at_sine, doubled_sine / (2 * s * at_sine)) for s in (1, -1)]
+    return [Minimum({sine: s, cosine: k}, value, S(2)) for s, k in points]  # type: ignore[misc]
 
 
 def _on_circle(c: sympy.Expr, phase: Phase, oracle: Oracle) -> list[Minimum]:
@@ -117,6 +137,8 @@ def _on_circle(c: sympy.Expr, phase: Phase, oracle: Oracle) -> list[Minimum]:
     if q is None or not c.is_polynomial(sine, cosine):
         raise Undecidable(f"the minimum of {c} over a phase is not found")
     slope = sympy.Poly(sympy.numer(sympy.cancel(q.diff(t))), t)
+    if not _has_roots(slope):
+        raise Undecidable(f"the minimum of {c} over a phase is not found")
     # The far point t = oo is the phase pi: seen by turning the circle by half.
     turned = sympy.cancel(c.subs({sine: -sine, cosine: -cosine}).subs(rational))
     places = [(q, root, S.One) for root in sympy.real_roots(slope, multiple=False)]
@@ -265,7 +287,7 @@ def _split_piece(
     if polynomial.degree() == 1:
         a, b = polynomial.all_coeffs()
         roots = [] if oracle.sign(a) == 0 else [sympy.cancel(-b / a)]
-    elif slope.free_symbols == {v}:
+    elif slope.free_symbols == {v} and _has_roots(polynomial):
         roots = [root for root, _ in sympy.real_roots(polynomial, multiple=False)]
     else:
         raise Undecidable(f"the minimum of {q} over a phase is not found")
@@ -282,8 +304,14 @@ def _split_piece(
     return found
 
 
+def _has_roots(polynomial: sympy.Poly) -> bool:
+    """Whether sympy isolates the real roots exactly: the coefficients are algebraic numbers."""
+    domain = polynomial.domain
+    return domain.is_ZZ or domain.is_QQ or domain.is_Algebraic
+
+
 def _keeps_sign(e: sympy.Expr, v: sympy.Symbol, low: sympy.Expr, high: sympy.Expr) -> bool:
-    if e.free_symbols != {v}:
+    if e.free_symbols != {v} or not _has_roots(sympy.Poly(e, v)):
         return False
     roots = [root for root, _ in sympy.real_roots(sympy.Poly(e, v), multiple=False)]
     return not any((root > low) == S.true and (root < high) == S.true for root in roots)

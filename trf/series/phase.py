@@ -25,7 +25,15 @@ from trf.series.minima import Minimum, Phase, minima, phases
 from trf.series.rewriting import Rewriter
 from trf.series.signs import Split, Undecidable
 
-PI_MEASURE = sympy.Rational(71033, 10000)
+# Upper bounds of irrationality measures; the same for rational multiples and inverses.
+_MEASURES = {
+    sympy.pi: sympy.Rational(71033, 10000),  # Zeilberger and Zudilin 2020
+    sympy.pi**2: sympy.Rational(50955, 10000),  # Zudilin 2013
+    sympy.E: S(2),  # Euler's continued fraction
+    sympy.log(2): sympy.Rational(35746, 10000),  # Marcovecchio 2009
+    sympy.log(3): sympy.Rational(51164, 10000),  # Wu and Wang 2014
+    sympy.zeta(3): sympy.Rational(55139, 10000),  # Rhin and Viola 2001
+}
 
 
 @dataclass(frozen=True)
@@ -72,9 +80,13 @@ def resolve(
         return Envelope(-1, critical)
     turning = phases(lead.coefficient, scale)
     if len(turning) > 1:
-        return _several(rewrite, lead, critical, turning)
-    phase = turning[0]
-    found = minima(lead.coefficient, phase, oracle)
+        return _several(rewrite, rest, lead, critical, turning)
+    phase = _whole(turning[0], scale)
+    found = [
+        whole
+        for minimum in minima(lead.coefficient, turning[0], oracle)
+        for whole in _located(minimum, phase)
+    ]
     sign = oracle.sign(found[0].value - critical)
     if sign > 0:
         return Envelope(1, found[0].value)
@@ -92,6 +104,31 @@ def resolve(
     return _critical(rewrite, rest, lead, phase, found, kind)
 
 
+def _whole(phase: Phase, scale: Scale) -> Phase:
+    """The phase with both its sine and its cosine, where the scale holds them."""
+    if phase.fraction is not None:
+        return phase
+    symbols = {meaning: symbol for symbol, meaning in scale.meaning.items()}
+    return Phase(
+        phase.angle,
+        sine=symbols.get(sympy.sin(phase.angle, evaluate=False)),
+        cosine=symbols.get(sympy.cos(phase.angle, evaluate=False)),
+    )
+
+
+def _located(minimum: Minimum, phase: Phase) -> list[Minimum]:
+    """The minimiser as a point of the circle: sine and cosine both known."""
+    sine, cosine = phase.sine, phase.cosine
+    if sine is None or cosine is None or minimum.order is S.Infinity:
+        return [minimum]
+    known, missing = (sine, cosine) if sine in minimum.at else (cosine, sine)
+    if missing in minimum.at or known not in minimum.at:
+        return [minimum]
+    other = sympy.sqrt(1 - minimum.at[known] ** 2)
+    values = [other] if other == 0 else [other, -other]
+    return [Minimum({**minimum.at, missing: v}, minimum.value, minimum.order) for v in values]
+
+
 def _at_origin(minimum: Minimum, phase: Phase) -> bool:
     """Whether the minimum is at phase 0, to which n w returns for every w (Dirichlet)."""
     if phase.fraction is not None:
@@ -101,25 +138,66 @@ def _at_origin(minimum: Minimum, phase: Phase) -> bool:
     return sine == 0 and cosine == 1
 
 
-def _several(rewrite: Rewriter, lead: Lead, critical: sympy.Expr, turning: list[Phase]) -> Envelope:
+def _several(
+    rewrite: Rewriter,
+    whole: sympy.Expr,
+    lead: Lead,
+    critical: sympy.Expr,
+    turning: list[Phase],
+) -> Envelope | Averaged:
     """Several phases: the sum of the minima bounds from below, and is approached if independent."""
+    scale = rewrite.scale
     total: sympy.Expr = S.Zero
     rest = sympy.expand(lead.coefficient)
     ratios = []
+    each: list[tuple[Phase, list[Minimum]]] = []
     for phase in turning:
-        symbols = {s for s in (phase.sine, phase.cosine, phase.fraction) if s is not None}
+        symbols = _symbols(phase)
         own = sympy.Add(*(t for t in sympy.Add.make_args(rest) if t.free_symbols & symbols))
         rest -= own
-        total += minima(own, phase, rewrite.oracle)[0].value
+        found = minima(own, phase, rewrite.oracle)
+        total += found[0].value
+        each.append((_whole(phase, scale), found))
         ratios.append(classify(rewrite, phase).ratio)  # None where it is not linear
     if rest.free_symbols & set(rewrite.oracle.ranges):
         raise Undecidable("several phases are multiplied")
     sign = rewrite.oracle.sign(total + rest - critical)
     if sign > 0:
         return Envelope(1, total + rest)
-    if sign < 0 and _independent(ratios):
+    if not _independent(ratios):
+        raise Undecidable("several phases are not known to be independent")
+    if sign < 0:
         return Envelope(-1, total + rest)
-    raise Undecidable("several phases reach the critical value together")
+    return _together(rewrite, whole, lead, each)
+
+
+def _together(
+    rewrite: Rewriter, rest: sympy.Expr, lead: Lead, each: list[tuple[Phase, list[Minimum]]]
+) -> Averaged:
+    """Independent phases at their minima together: the powers of B multiply.
+
+    The phases are spread evenly enough because pi has a finite measure of transcendence
+    (N. I. Feldman, 1960), if B grows slower than any power of n.
+    """
+    scale = rewrite.scale
+    if _power_of_n(scale, lead) != 0:
+        raise Undecidable("several phases reach the critical value together")
+    rests = [rest]
+    weight: sympy.Expr = S.Zero
+    for phase, found in each:
+        for minimum in found:
+            _check_shift(rewrite, rest, lead, phase, minimum)
+        rests = [r.subs(dict(minimum.at)) for r in rests for minimum in found]
+        weight += 1 / min(minimum.order for minimum in found)
+    log_size = sum(power * scale.log_of(g) for g, power in lead.monomial.items())
+    rests = [sympy.expand_mul(r + weight * log_size, deep=False) for r in rests]
+    if any(r.free_symbols & _symbols(phase) for r in rests for phase, _ in each):
+        raise Undecidable("several phases reach the critical value together")
+    return Averaged(tuple(rests), each[0][1][0])
+
+
+def _symbols(phase: Phase) -> set[sympy.Symbol]:
+    return {s for s in (phase.sine, phase.cosine, phase.fraction) if s is not None}
 
 
 def _independent(ratios: list[sympy.Expr | None]) -> bool:
@@ -199,9 +277,16 @@ def _irrationality(ratio: sympy.Expr) -> sympy.Expr | None:
     """
     if ratio.is_algebraic and ratio.is_rational is False:
         return S(2)
+    for constant, measure in _MEASURES.items():
+        for scaled in (ratio / constant, ratio * constant):
+            if sympy.simplify(scaled).is_rational:
+                return measure
+    if (
+        isinstance(ratio.as_coeff_Mul()[1], sympy.exp)
+        and ratio.as_coeff_Mul()[1].args[0].is_Rational
+    ):
+        return S(2)
     by_pi = sympy.simplify(ratio * sympy.pi)
-    if by_pi.is_rational and by_pi != 0:
-        return PI_MEASURE
     if by_pi.is_algebraic and by_pi != 0:
         return None
     if ratio.is_rational is False or ratio.is_irrational:
@@ -223,6 +308,8 @@ def _critical(
     for minimum in found:
         _check_shift(rewrite, rest, lead, phase, minimum)
         at = rest.subs(dict(minimum.at))
+        if at.free_symbols & {phase.sine, phase.cosine, phase.fraction}:
+            raise Undecidable("two oscillating terms share a phase that is flat at its minimum")
         if minimum.order is not S.Infinity:
             at += sum(power * scale.log_of(g) for g, power in size.items()) / minimum.order
         rests.append(sympy.expand_mul(at, deep=False))
@@ -321,7 +408,7 @@ def _check_shift(
 ) -> None:
     """That the smaller terms do not move the minimum by more than O(1)."""
     scale = rewrite.scale
-    symbols = {s for s in (phase.sine, phase.cosine, phase.fraction) if s is not None}
+    symbols = _symbols(phase)
     other = rest - lead.coefficient * scale.value(lead.monomial)
     moving = sympy.expand_mul(other - other.subs(dict(minimum.at)))
     if not moving.free_symbols & symbols:

@@ -100,6 +100,10 @@ class Rewriter:
             return lead.coefficient if growth == 0 else S.Zero
         return S.Infinity if self.oracle.sign(lead.coefficient) > 0 else S.NegativeInfinity
 
+    def _is_positive(self, x: sympy.Expr) -> bool:
+        settled, turning = self._turning_product(x)
+        return self.sign(settled) > 0 and self.oracle.signs(turning) <= {0, 1}
+
     def turning(self, x: sympy.Expr) -> bool:
         """Whether x depends on bounded symbols only, beside the parameters."""
         return bool(x.free_symbols & set(self.oracle.ranges)) and self.scale.top(x) is None
@@ -127,6 +131,11 @@ class Rewriter:
         if turning == 1:
             return sympy.Integer(self.sign(x))
         signs = self.oracle.signs(turning)
+        if len(signs) > 1 and isinstance(turning, sympy.Mul):
+            odd = [f for f in turning.args if not (f.is_Pow and f.exp.is_even)]
+            turning = sympy.Mul(*(f.base if f.is_Pow and f.exp.is_Integer else f for f in odd))
+            sign = sympy.Mul(*(sympy.sign(f) for f in sympy.Mul.make_args(turning)))
+            return sign if settled == 1 else sign * self.sign(settled)
         sign = sympy.sign(turning) if len(signs) > 1 else sympy.Integer(next(iter(signs)))
         return sign if settled == 1 else sign * self.sign(settled)
 
@@ -146,10 +155,30 @@ class Rewriter:
         return best
 
     def _piecewise(self, x: sympy.Piecewise) -> sympy.Expr:
-        for value, condition in x.args:  # type: ignore[misc]
+        for place, (value, condition) in enumerate(x.args):  # type: ignore[misc]
+            swing = self._swing(condition)
+            if swing is not None:
+                first, rest = self(value), self(x.func(*x.args[place + 1 :]))
+                if first.has(S.Infinity, S.NegativeInfinity) or rest.has(
+                    S.Infinity, S.NegativeInfinity
+                ):
+                    raise Undecidable(f"{condition} holds for some n and not for others")
+                return rest + (first - rest) * (1 + swing) / 2
             if self.holds(condition):
                 return self(value)
         raise Undecidable(f"{x} has no value for large n")
+
+    def _swing(self, condition: sympy.Basic) -> sympy.Expr | None:
+        """+1 where the condition holds and -1 where not, if that changes with n for ever."""
+        if not isinstance(condition, Relational) or isinstance(condition, (sympy.Eq, sympy.Ne)):
+            return None
+        difference = self(condition.lhs) - self(condition.rhs)
+        _, turning = self._turning_product(difference)
+        if turning == 1:
+            return None
+        sign = self._signum(difference)
+        above = isinstance(condition, (sympy.StrictGreaterThan, sympy.GreaterThan))
+        return None if sign.is_Integer else (sign if above else -sign)
 
     def holds(self, condition: sympy.Basic) -> bool:
         """Whether a condition on n is true for all large n."""
@@ -178,7 +207,7 @@ class Rewriter:
         if isinstance(x, sympy.Mul):
             direct = [f for f in x.args if _core(f).func in self.logarithms]
             rest = sympy.Mul(*(f for f in x.args if _core(f).func not in self.logarithms))
-            if direct:
+            if direct and (rest == 1 or self._is_positive(self(rest))):
                 remaining = S.Zero if rest == 1 else self.log(self(rest))
                 return sympy.Add(remaining, *(self._log_of(factor) for factor in direct))
         core = _core(x)
@@ -194,6 +223,10 @@ class Rewriter:
         base, power = x.args
         if base == S.Exp1:
             return self.exp(self(power))
+        if base == S.NegativeOne and isinstance(power, (sympy.floor, sympy.ceiling)):
+            inner = power.args[0] if isinstance(power, sympy.floor) else -power.args[0]
+            half = sympy.frac(inner / 2, evaluate=False)
+            return 1 - 2 * sympy.floor(2 * self.scale.bounded(half, S.Zero, S.One))
         if self.n not in power.free_symbols:
             return self.power(self(base), self(power))
         rewritten = self(base)
@@ -207,7 +240,12 @@ class Rewriter:
         """``base**p`` for a constant p, real for large n."""
         if p == 0:
             return S.One
+        sine = self._sine_beside(base)
+        if sine is not None and isinstance(p, sympy.Integer) and p > 0 and p % 2 == 0:
+            return sympy.expand((1 - sine**2) ** (p // 2))
         if isinstance(base, sympy.Symbol) or p.is_integer:
+            return base**p
+        if self.turning(base) and self.oracle.signs(base) <= {0, 1}:
             return base**p
         if isinstance(base, sympy.Mul) and not _is_negated(base):
             return sympy.Mul(*(self.power(f, p) for f in self._positive_factors(base)))
@@ -224,6 +262,14 @@ class Rewriter:
                 return S.Zero
             raise Undecidable(f"{self.scale.show(base)}, which is 0, is raised to the power {p}")
         return base**p
+
+    def _sine_beside(self, cosine: sympy.Expr) -> sympy.Symbol | None:
+        """The symbol of sin(x), if `cosine` is the symbol of cos(x)."""
+        meaning = self.scale.meaning.get(cosine)  # type: ignore[arg-type]
+        if not isinstance(meaning, sympy.cos) or cosine not in self.oracle.ranges:
+            return None
+        wanted = sympy.sin(meaning.args[0], evaluate=False)
+        return next((s for s, known in self.scale.meaning.items() if known == wanted), None)
 
     def _positive_factors(self, x: sympy.Mul) -> list[sympy.Expr]:
         factors = []

@@ -21,6 +21,7 @@ Signs = frozenset[int]
 ANY: Signs = frozenset({-1, 0, 1})
 POSITIVE: Signs = frozenset({1})
 NONNEGATIVE: Signs = frozenset({0, 1})
+_MOST_TERMS, _MOST_SYMBOLS = 24, 8  # of a sum that is worth factoring
 _PRECISIONS = (64, 256, 1024, 4096)
 
 
@@ -102,7 +103,12 @@ def number_sign(number: sympy.Expr) -> int:
 
 @lru_cache(maxsize=2_000)
 def _is_proved_zero(number: sympy.Expr) -> bool:
-    if sympy.expand(number) == 0:
+    number = number.replace(lambda e: e is sympy.GoldenRatio, lambda _: (1 + sympy.sqrt(5)) / 2)
+    number = number.replace(
+        lambda e: isinstance(e, (sympy.asinh, sympy.acosh, sympy.atanh)),
+        lambda e: e.rewrite(sympy.log),
+    )
+    if sympy.expand(number) == 0 or _is_log_of_one(number) or _is_angle_zero(number):
         return True
     logs = sympy.expand_log(number, force=True)
     if sympy.expand(logs.replace(lambda e: isinstance(e, sympy.log), _factored_log)) == 0:
@@ -111,6 +117,38 @@ def _is_proved_zero(number: sympy.Expr) -> bool:
         x = sympy.Dummy("x")
         return sympy.minimal_polynomial(number, x) == x
     return sympy.simplify(number) == 0
+
+
+def _is_log_of_one(number: sympy.Expr) -> bool:
+    """``sum q_i log(x_i)`` with algebraic x_i and rational q_i is 0 if ``prod x_i^q_i`` is 1."""
+    product: sympy.Expr = S.One
+    for term in sympy.Add.make_args(number):
+        factor, logarithm = term.as_coeff_Mul()
+        if not isinstance(logarithm, sympy.log) or not logarithm.args[0].is_algebraic:
+            return False
+        if abs(factor.p) > 60 or factor.q > 60:
+            return False
+        product *= logarithm.args[0] ** factor
+    x = sympy.Dummy("x")
+    return sympy.minimal_polynomial(product, x) == x - 1
+
+
+def _is_angle_zero(number: sympy.Expr) -> bool:
+    """``sum q_i atan(r_i) + q pi``, already known to be nearly 0, by exact Gaussian rationals."""
+    if number.has(1 / sympy.pi):
+        number = sympy.expand(number * sympy.pi)
+    scale = sympy.ilcm(*(t.as_coeff_Mul()[0].q for t in sympy.Add.make_args(number)))
+    product: sympy.Expr = S.One
+    for term in sympy.Add.make_args(sympy.expand(number * scale)):
+        factor, angle = term.as_coeff_Mul()
+        if angle == sympy.pi and factor.is_Integer:
+            product *= S.NegativeOne**factor
+        elif isinstance(angle, sympy.atan) and angle.args[0].is_Rational and abs(factor) < 60:
+            product = sympy.expand(product * (1 + sympy.I * angle.args[0]) ** factor)
+        else:
+            return False
+    product = sympy.nsimplify(sympy.expand_complex(product))
+    return sympy.im(product) == 0 and sympy.re(product).is_positive is True
 
 
 def _factored_log(logarithm: sympy.Expr) -> sympy.Expr:
@@ -209,7 +247,9 @@ class Oracle:
             signs &= inner if orientation > 0 else flip(inner)
         inner = self._constrained(reduced)
         signs &= inner if orientation > 0 else flip(inner)
-        if len(signs) > 1 and isinstance(reduced, sympy.Add):
+        if len(signs) > 1 and isinstance(constant, sympy.Add):
+            signs &= self._interval_signs(constant)
+        if len(signs) > 1 and isinstance(reduced, sympy.Add) and reduced != constant:
             inner = self._interval_signs(reduced)
             signs &= inner if orientation > 0 else flip(inner)
         return signs
@@ -243,6 +283,8 @@ class Oracle:
             return self._structural(e.args[0])
         if isinstance(e, sympy.log):
             return self.signs(e.args[0] - 1)
+        if isinstance(e, sympy.zeta) and len(e.args) == 1:
+            return POSITIVE if self.signs(e.args[0] - 1) == POSITIVE else ANY
         if isinstance(e, (sympy.Max, sympy.Min)):
             inside = [self._structural(argument) for argument in e.args]
             larger = max if isinstance(e, sympy.Max) else min
@@ -271,7 +313,7 @@ class Oracle:
         return signs
 
     def _power(self, e: sympy.Pow) -> Signs:
-        base = self._structural(e.base)
+        base = self.signs(e.base) if isinstance(e.base, sympy.Add) else self._structural(e.base)
         if base == POSITIVE:
             return POSITIVE
         if isinstance(e.exp, sympy.Integer):
@@ -290,8 +332,9 @@ class Oracle:
             elif constraint.expr == -e:
                 signs &= flip(constraint.signs)
         if len(signs) > 1 and self.constraints:
+            free = Oracle(ranges=self.ranges, budget=self.budget)
             for substituted in self._shifts(e):
-                signs &= Oracle(ranges=self.ranges, budget=self.budget)._signs(substituted)
+                signs &= free._structural(substituted)
                 if len(signs) == 1:
                     break
         return signs
@@ -532,6 +575,8 @@ def _invert(term: sympy.Expr, value: sympy.Expr) -> tuple[sympy.Expr, int] | Non
 
 @lru_cache(maxsize=20_000)
 def _factored(e: sympy.Expr) -> sympy.Expr:
+    if len(e.args) > _MOST_TERMS or len(e.free_symbols) > _MOST_SYMBOLS:
+        return e
     together = sympy.together(e)
     if isinstance(together, sympy.Add) or together.is_Mul:
         numerator, denominator = together.as_numer_denom()

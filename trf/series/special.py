@@ -172,6 +172,9 @@ def _li(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
 def _expint(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
     order, argument = x.args
     z = r(argument)
+    if r.n in order.free_symbols and r.limit(r(order)) is S.Infinity:
+        # 1/(z+s) < e^z E_s(z) <= 1/(z+s-1), DLMF 8.19.21
+        return r.exp(-z) / (z + r(order) - r.scale.bounded(x, S.Zero, S.One))
     if r.limit(z) is S.Infinity and r.n not in order.free_symbols:
         return r.exp(-z) / z * r.germ("upper", 1 / z, 1 - order)
     if r.limit(z) == 0 and order == 1:
@@ -200,6 +203,10 @@ def _lowergamma(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
     s, argument = x.args
     z, order = r(argument), r(s)
     growing_order = r.n in s.free_symbols and r.limit(order) is S.Infinity
+    if growing_order and r.limit(z - order) not in (S.Infinity, S.NegativeInfinity):
+        # Q(s, s + O(1)) = 1/2 + O(s^-1/2), DLMF 8.12.3
+        error = r.scale.bounded(x, S.NegativeInfinity, S.Infinity) * r.power(order, -S.Half)
+        return r(sympy.gamma(s)) * (S.Half + error)
     if growing_order and r.limit(z / order) == 0:
         limit = r.limit(z)
         if limit is S.Infinity:
@@ -254,7 +261,18 @@ def _besselk(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
     if r.limit(z) is S.Infinity and r.n not in order.free_symbols:
         front = sympy.sqrt(sympy.pi / 2) * r.power(z, -S.Half) * r.exp(-z)
         return front * r.germ("bessel", 1 / z, order)
+    if r.limit(z) == 0 and r.n not in order.free_symbols:
+        return _besselk_small(r, r.absolute(order), z, x)
     raise Undecidable(f"the growth of {x} is not known")
+
+
+def _besselk_small(r: Rewriter, order: sympy.Expr, z: sympy.Expr, x: sympy.Expr) -> sympy.Expr:
+    """K_0(z) ~ -log(z/2) - gamma, K_v(z) ~ Gamma(v)/2 (z/2)^-v (DLMF 10.30.2, 10.31.2)."""
+    error = r.scale.bounded(x, S.NegativeInfinity, S.Infinity)
+    if r.oracle.sign(order) == 0:
+        return -r.log(z) + sympy.log(2) - sympy.EulerGamma + error * z
+    front = sympy.gamma(order) / 2 * r.power(z / 2, -order)
+    return front * (1 + error * (z + r.power(z, order)))
 
 
 def _besseli(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
@@ -297,6 +315,8 @@ def _lambertw(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
     """w = log z - log w, iterated; each round divides the error by log z (DLMF 4.13.10)."""
     z = r(x.args[0])
     limit = r.limit(z)
+    if limit == 0:
+        return r.germ("lambertw", z)
     if limit is not S.Infinity:
         return _settled(r, sympy.LambertW, z)
     log_z = r.log(z)
@@ -309,6 +329,8 @@ def _lambertw(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
 
 def _log_lambertw(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
     """log W(z) = log z - W(z)."""
+    if r.limit(r(x.args[0])) is not S.Infinity:
+        return r.log(r(x))
     return r.log(r(x.args[0])) - r(x)
 
 

@@ -26,6 +26,8 @@ def rewrite_sum(r: Rewriter, x: sympy.Sum) -> sympy.Expr:
     term = x.function
     if r.n not in low.free_symbols | high.free_symbols:
         return _fixed_range(r, term, index, low, high, x)
+    if term.is_polynomial(index) and index not in (low.free_symbols | high.free_symbols):
+        return r(x.doit())
     if r.n in low.free_symbols:
         raise Undecidable(f"the growth of {x}, whose lower end moves, is not known")
     if r.n in term.free_symbols:
@@ -57,8 +59,11 @@ def _fixed_range(
     count = high - low + 1
     if count.is_Integer and count <= _MOST_TERMS:
         terms = [term.subs(index, low + k) for k in range(max(0, int(count)))]
-        if all(_is_wave(t) for t in terms):
-            return r.scale.bounded(x, -count, count)
+        waves = [t.as_independent(r.n, as_Add=False) for t in terms]
+        if all(_is_wave(wave) for _, wave in waves):
+            size = sympy.Add(*(sympy.Abs(c) for c, _ in waves))
+            size = S.Infinity if size.free_symbols else size
+            return r.scale.bounded(x, -size, size)
         return sympy.Add(*(r(t) for t in terms))
     if _is_wave(term):
         return sympy.Abs(count) * r.scale.bounded(x / count, S.NegativeOne, S.One)
@@ -250,7 +255,11 @@ def rewrite_integral(r: Rewriter, x: sympy.Integral) -> sympy.Expr:
     if len(x.limits) != 1 or len(x.limits[0]) != 3:
         raise Undecidable(f"the growth of {x} is not known")
     variable, low, high = x.limits[0]
-    if r.n in low.free_symbols or r.n in x.function.free_symbols:
+    if r.n in x.function.free_symbols:
+        raise Undecidable(f"the growth of {x} is not known")
+    if r.n in low.free_symbols and high is S.Infinity:
+        return _tail_integral(r, x.function, variable, low, x)
+    if r.n in low.free_symbols:
         raise Undecidable(f"the growth of {x} is not known")
     if r.n not in high.free_symbols:
         return x
@@ -259,3 +268,21 @@ def rewrite_integral(r: Rewriter, x: sympy.Integral) -> sympy.Expr:
         raise Undecidable(f"the growth of an integral up to {high} is not known")
     integral, error = integrate(r, end, r(high), x.function)
     return integral + r.scale.bounded(x, S.NegativeInfinity, S.Infinity) * (1 + error)
+
+
+def _tail_integral(
+    r: Rewriter, f: sympy.Expr, t: sympy.Symbol, low: sympy.Expr, x: sympy.Expr
+) -> sympy.Expr:
+    """The integral of a positive f from a growing end to oo, up to a factor that tends to 1.
+
+    With a the limit of t f'/f: it is t f/(-a-1) for -oo < a < -1, and -f^2/f' for a = -oo.
+    """
+    slope = r((sympy.diff(f, t) / f).subs(t, low))
+    end, value = r(low), r(f.subs(t, low))
+    near_one = r.scale.bounded(x, S.Half, S(2))
+    power = r.limit(slope * end)
+    if power is S.NegativeInfinity:
+        return near_one * value / -slope
+    if power is S.Infinity or r.oracle.sign(power + 1) >= 0:
+        raise Undecidable(f"the growth of {x} is not known")
+    return near_one * end * value / (-power - 1)
