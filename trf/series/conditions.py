@@ -93,6 +93,7 @@ def tidy(found: Boolean) -> Boolean:
     clauses = _clauses(found)
     if clauses is None:
         return found
+    clauses = [clause for clause in clauses if not _contradicts(clause)]
     clauses = [_saturated(clause, clauses) for clause in clauses]
     for index in range(len(clauses)):
         clauses[index] = _resolved(clauses, index)
@@ -112,6 +113,14 @@ def _clauses(found: Boolean) -> list[Clause] | None:
         for clause in sympy.Or.make_args(flat)
     ]
     return clauses if len(clauses) <= _MAX_CLAUSES else None
+
+
+def _contradicts(clause: Clause) -> bool:
+    return any(
+        implied(relation.negated, clause[:place])
+        for place, relation in enumerate(clause)
+        if isinstance(relation, Relational)
+    )
 
 
 def _saturated(clause: Clause, clauses: list[Clause]) -> Clause:

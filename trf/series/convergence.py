@@ -1,48 +1,26 @@
-"""Does ``sum exp(p(n))`` converge? The decision, as a verdict with its condition and proof."""
+"""Does ``sum exp(p(n))`` converge? Reads the bias and gives the verdict.
+
+The weight of distance n is exp(p(n)). With bounded queries and keys, ``sum exp(p(n)) < oo`` is
+sufficient for a model to extrapolate in length (Qin, Zhong, Deng, arXiv 2307.10156).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import sympy
-from sympy import S
-from sympy.logic.boolalg import Boolean
 
-from trf.expression import Domain, as_bias, exact
-from trf.series import cases
+from trf.expression import Bias, Domain, as_bias, distance
 from trf.series import steps as write
-from trf.series.asymptotics import Scale
-from trf.series.conditions import tidy
-from trf.series.integers import parts, subsequences
-from trf.series.ladder import Decision, climb
-from trf.series.rewriting import Rewriter
-from trf.series.signs import Budget, Oracle
-from trf.series.special import HANDLERS, LOGARITHMS
-from trf.series.start import first_finite
-from trf.series.steps import Claim, Draft
-from trf.series.verdict import SUFFICIENT_ONLY, Status, Step, Verdict
+from trf.series.decision import decide, together
+from trf.series.verdict import SUFFICIENT_ONLY, Status, Verdict
 
-WORK_LIMIT = 30_000
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What `decide` found, before it is dressed as a verdict."""
-
-    status: Status
-    condition: Boolean | None
-    criterion: str
-    drafts: tuple[Draft, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    reason: str = ""
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """The proof, written out."""
-        return tuple(draft() for draft in self.drafts)
+_ABSOLUTE_DISTANCE = re.compile(
+    r"(\\[lr]vert|\||abs\s*\(|Abs\s*\()\s*([mnij])\s*-\s*([mnij])\s*(\\[lr]vert|\\right|\||\))"
+)
+_LONE_N = re.compile(r"(?<![A-Za-z0-9_\\])n(?![A-Za-z0-9_])")
 
 
 def converges(
@@ -56,7 +34,9 @@ def converges(
     Args:
         bias: text, LaTeX, sympy expression, encoding or `Bias`: p(n), n the distance.
         assume: parameter -> domain; positive reals otherwise.
-        bidirectional: sum over all integers n, both tails.
+        bidirectional: sum over all integers n, both tails. In a text, and in a sympy expression
+            whose ``n`` carries no assumption, n is then the *signed* distance; ``|n|`` and
+            ``|m-n|`` are the distance, and so is the n of an encoding or a `Bias`.
 
     Returns:
         A verdict: converges, diverges, conditional on the parameters, or undecided with the
@@ -66,116 +46,53 @@ def converges(
         ExpressionError: if `bias` can't be read.
         ParameterError: for an unreadable domain.
 
-    Reference: Qin, Zhong, Deng, Exploring Transformer Extrapolation (arXiv 2307.10156): with
-    bounded queries and keys, convergence is sufficient for extrapolation in length.
+    Reference: Qin, Zhong, Deng, Exploring Transformer Extrapolation (arXiv 2307.10156).
 
     Example:
         >>> str(converges("-r1*log(1+r2*n)").condition)
         'r1 > 1'
+        >>> str(converges("n*log(xi)", bidirectional=True).status)
+        'diverges'
     """
-    read = as_bias(bias, assume)
-    n = _distance(read.expr)
-    outcome = decide(read.expr, n)
+    right = as_bias(bias, assume)
+    if not bidirectional:
+        return decided((right,))
+    return decided((right, _mirrored(bias, right, assume)))
+
+
+def decided(tails: tuple[Bias, ...]) -> Verdict:
+    """The verdict on a bias, or on the two tails of one: p(n) and p(-n), n >= 0."""
+    n = distance()
+    if len({tail.expr for tail in tails}) == 1:
+        outcome = decide(tails[0].expr, n)
+    else:
+        names = ("n >= 0", "n < 0")
+        outcome = together(
+            [(name, decide(tail.expr, n)) for name, tail in zip(names, tails, strict=True)]
+        )
     drafts = outcome.drafts
+    if len(tails) > 1 and tails[0].expr == tails[1].expr:
+        drafts = (write.fixed("p(-n) = p(n): both tails are the same", "symmetry"), *drafts)
     if outcome.status in (Status.DIVERGES, Status.CONDITIONAL):
         drafts += (write.fixed(SUFFICIENT_ONLY, "scope of the theorem", "arXiv 2307.10156"),)
     return Verdict(
         status=outcome.status,
         condition=outcome.condition,
-        bias=read,
-        parameters=read.domains,
-        start=first_finite(read.expr, n),
+        bias=tails[0],
+        parameters={name: domain for tail in tails for name, domain in tail.domains.items()},
         criterion=outcome.criterion,
+        reason=outcome.reason,
+        tails=tails,
         drafts=drafts,
         claims=outcome.claims,
-        reason=outcome.reason,
-        bidirectional=bidirectional,
     )
 
 
-def _distance(expr: sympy.Expr) -> sympy.Symbol:
-    from trf.expression import distance
-
-    return distance()
-
-
-def decide(expr: sympy.Expr, n: sympy.Symbol) -> Outcome:
-    """Decide ``sum exp(expr)`` over the integers n, in every case of the other symbols."""
-    expr = expr.xreplace({f: exact(f) for f in expr.atoms(sympy.Float)})
-    found = parts(expr, n)
-    outcome = _together([(part.which, _decide_part(part.expr)) for part in found])
-    if outcome.status is Status.UNDECIDED and len(found) == 1:
-        for thinner in subsequences(expr, n):
-            sub = _decide_part(thinner.expr)
-            if sub.status is Status.DIVERGES:
-                return _thinned(thinner.which, sub)
-    return outcome
-
-
-def _together(outcomes: list[tuple[str, Outcome]]) -> Outcome:
-    """A series split in parts converges if and only if every part does."""
-    if len(outcomes) == 1:
-        return outcomes[0][1]
-    for which, outcome in outcomes:
-        if outcome.status is Status.DIVERGES:
-            return _thinned(which or "all other n", outcome)
-    for _, outcome in outcomes:
-        if outcome.status is Status.UNDECIDED:
-            return outcome
-    drafts: list[Draft] = []
-    for which, outcome in outcomes:
-        which = which or "all other n"
-        drafts += [write.fixed(f"the terms with {which}:", "split of the series")]
-        drafts += outcome.drafts
-    condition = tidy(sympy.And(*(o.condition for _, o in outcomes if o.condition is not None)))
-    criteria = "; ".join(dict.fromkeys(outcome.criterion for _, outcome in outcomes))
-    return _outcome(condition, criteria, tuple(drafts), ())
-
-
-def _thinned(which: str, outcome: Outcome) -> Outcome:
-    """A part of a series of positive terms diverges, hence the whole."""
-    step = write.fixed(f"the terms with {which} alone diverge", write.POSITIVE)
-    drafts = (step, *outcome.drafts)
-    return Outcome(Status.DIVERGES, S.false, outcome.criterion, drafts)
-
-
-def _outcome(
-    condition: Boolean, criterion: str, drafts: tuple[Draft, ...], claims: tuple[Claim, ...]
-) -> Outcome:
-    status = Status.CONDITIONAL
-    if condition in (S.true, S.false):
-        status = Status.CONVERGES if condition == S.true else Status.DIVERGES
-    return Outcome(status, condition, criterion, drafts, claims)
-
-
-def _decide_part(expr: sympy.Expr) -> Outcome:
-    tree = cases.explore(_run, expr, Budget(WORK_LIMIT))
-    found = list(cases.leaves(tree))
-    undecided = [leaf for leaf in found if leaf.holds is None]
-    if undecided:
-        reason = str(undecided[0].detail)
-        if undecided[0].case:
-            case = ", ".join(str(relation) for relation in undecided[0].case)
-            reason = f"in the case {case}: {reason}"
-        return Outcome(Status.UNDECIDED, None, "", (), (), reason)
-    decisions = [(leaf.case, cast(Decision, leaf.detail)) for leaf in found]
-    drafts: list[Draft] = []
-    for case, decision in decisions:
-        if case:
-            drafts.append(partial(_case_step, case))
-        drafts += decision.steps
-    claims = tuple(
-        replace(decision.claim, case=case) for case, decision in decisions if decision.claim
-    )
-    criterion = "; ".join(dict.fromkeys(decision.criterion for _, decision in decisions))
-    return _outcome(cases.condition(tree), criterion, tuple(drafts), claims)
-
-
-def _case_step(case: tuple[Boolean, ...]) -> Step:
-    return Step(f"case {', '.join(str(relation) for relation in case)}", write.SPLIT)
-
-
-def _run(expr: sympy.Expr, oracle: Oracle) -> tuple[bool, Decision]:
-    rewrite = Rewriter(Scale(oracle), HANDLERS, LOGARITHMS)
-    decision = climb(rewrite, rewrite(expr))
-    return decision.converges, decision
+def _mirrored(bias: Any, right: Bias, assume: Mapping[str, Domain] | None) -> Bias:
+    """The left tail: p(-n)."""
+    if isinstance(bias, str) and not _ABSOLUTE_DISTANCE.search(bias.replace(r"\left", "")):
+        return as_bias(_LONE_N.sub("{(-n)}" if "\\" in bias else "(-n)", bias), assume)
+    if isinstance(bias, sympy.Basic):
+        signed = {s: -s for s in bias.free_symbols if s.name == "n" and not s.is_nonnegative}  # type: ignore[attr-defined]
+        return as_bias(bias.subs(signed), assume) if signed else right
+    return right

@@ -18,10 +18,11 @@ from sympy import S
 from trf.series import steps as write
 from trf.series.asymptotics import Lead, Scale, exponent
 from trf.series.phase import Best, Envelope, Subsequence, resolve
+from trf.series.proof import Claim
 from trf.series.rewriting import Rewriter
 from trf.series.signs import Undecidable
 from trf.series.singular import Pole, check_bounded, find_poles
-from trf.series.steps import Claim, Draft, Rung
+from trf.series.steps import Draft, Rung
 
 _ROTH = sympy.Rational(1, 10**6)  # the measure allows any positive excess
 _MAX_RUNGS = 12

@@ -15,7 +15,7 @@ from sympy import S
 
 from trf.series.asymptotics import Lead, Scale
 from trf.series.germs import Germ
-from trf.series.verdict import Step
+from trf.series.proof import Step
 
 Draft = Callable[[], Step]
 
@@ -32,20 +32,6 @@ NOT_TO_ZERO = "terms do not tend to 0"
 FINITE = "finitely many terms are not 0"
 SPLIT = "split on the sign of a parameter expression"
 POSITIVE = "positive terms"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What the last step of a case says about -p, for a check by numbers.
-
-    ``-p - sum subtracted`` is asymptotic to `lead`, or bounded where `lead` is None; the case
-    holds under the relations `case`.
-    """
-
-    subtracted: tuple[sympy.Expr, ...]
-    lead: sympy.Expr | None
-    case: tuple[sympy.Basic, ...] = ()
-    which: str = ""
 
 
 def shown(scale: Scale, x: sympy.Expr) -> sympy.Expr:

@@ -12,15 +12,18 @@ import sympy
 from sympy.logic.boolalg import Boolean
 
 from trf.errors import UndecidedError
-
-if TYPE_CHECKING:
-    from trf.expression import Bias
-    from trf.series.steps import Claim
+from trf.expression import Bias, distance
+from trf.series.proof import Claim, Step
+from trf.series.start import first_finite
 
 SUFFICIENT_ONLY = (
     "The theorem (Qin, Zhong, Deng, arXiv 2307.10156) is sufficient only: a divergent series does "
     "not prove that a model fails to extrapolate."
 )
+
+if TYPE_CHECKING:
+    from trf.series.check import Check
+    from trf.series.horizon import Horizon
 
 
 class Status(str, Enum):
@@ -36,25 +39,6 @@ class Status(str, Enum):
 
 
 @dataclass(frozen=True)
-class Step:
-    """One step of a proof: a statement, the rule that gives it, and where the rule stands."""
-
-    statement: str
-    rule: str
-    source: str = ""
-    latex: str = ""
-
-    def to_dict(self) -> dict[str, str]:
-        """The step as JSON-able data."""
-        return {
-            "statement": self.statement,
-            "rule": self.rule,
-            "source": self.source,
-            "latex": self.latex,
-        }
-
-
-@dataclass(frozen=True)
 class Verdict:
     """Whether ``sum_{n >= start} exp(p(n))`` converges.
 
@@ -63,19 +47,18 @@ class Verdict:
         condition: in the parameters only; true or false where they don't matter, None where
             undecided.
         parameters: parameter -> the domain that was assumed of it.
-        start: the first n from which every term is finite.
         criterion: the rule that decided.
         reason: for an undecided verdict, what stopped it.
+        tails: p(n), and p(-n) where both directions were summed.
     """
 
     status: Status
     condition: Boolean | None
     bias: Bias
     parameters: Mapping[str, str] = field(default_factory=dict)
-    start: int = 0
     criterion: str = ""
     reason: str = ""
-    bidirectional: bool = False
+    tails: tuple[Bias, ...] = ()
     drafts: tuple[Callable[[], Step], ...] = field(default=(), repr=False, compare=False)
     claims: tuple[Claim, ...] = field(default=(), repr=False, compare=False)
 
@@ -99,6 +82,42 @@ class Verdict:
         assumed = "; ".join(f"{name} {domain}" for name, domain in self.parameters.items())
         return f"{head} ({self.criterion}{'; ' + assumed if assumed else ''})"
 
+    @property
+    def bidirectional(self) -> bool:
+        """Whether the sum runs over all integers n."""
+        return len(self.tails) > 1
+
+    @cached_property
+    def start(self) -> int:
+        """The first n from which every term is finite."""
+        return first_finite(self.bias.expr, distance())
+
+    @cached_property
+    def horizon(self) -> Horizon | None:
+        """What the weights look like at finite range, where the limit alone misleads.
+
+        None unless the series diverges and p oscillates; the parameters must have values
+        (`given`).
+        """
+        from trf.series.horizon import look
+
+        if self.status is not Status.DIVERGES or self.bias.parameters:
+            return None
+        return look(self.bias.expr, distance(), self.start)
+
+    def check(self) -> Check:
+        """Corroborate the verdict by evaluating p far out, without the engine.
+
+        Returns:
+            Whether the numbers agree with the proof's claims, what they were, or why p can't be
+            evaluated out there. Numbers prove nothing: the proof does.
+        """
+        from trf.series.check import Check, check
+
+        if self.status is Status.UNDECIDED:
+            return Check(None, (), "nothing was claimed")
+        return check(self.bias.expr, distance(), self.claims)
+
     @cached_property
     def proof(self) -> tuple[Step, ...]:
         """The steps of the argument, in an order in which they can be checked by hand."""
@@ -107,8 +126,9 @@ class Verdict:
     @property
     def series(self) -> str:
         """The series in one line of text."""
-        reach = "all n" if self.bidirectional else f"n>={self.start}"
-        return f"sum over {reach} of exp({self.bias.expr})"
+        if self.bidirectional:
+            return f"sum over all n of exp({self.bias.source})"
+        return f"sum over n>={self.start} of exp({self.bias.expr})"
 
     def _answer(self) -> str:
         if self.status is Status.CONDITIONAL:
@@ -125,10 +145,16 @@ class Verdict:
         Raises:
             ParameterError: for an unknown name or a value outside the parameter's domain.
         """
-        from trf.series.convergence import converges
+        from trf.series.convergence import decided
 
-        bias = self.bias.substitute({**(values or {}), **named})
-        return converges(bias, bidirectional=self.bidirectional)
+        given = {**(values or {}), **named}
+        unknown = {name: value for name, value in given.items() if name not in self.parameters}
+        self.bias.substitute(unknown)
+        tails = tuple(
+            tail.substitute({s.name: given[s.name] for s in tail.parameters if s.name in given})
+            for tail in self.tails
+        )
+        return decided(tails)
 
     @property
     def explanation(self) -> str:

@@ -1,0 +1,298 @@
+"""A check by numbers: what p does far out, against what a proof claims of it.
+
+Nothing here uses the engine. p is evaluated with mpmath at 10^2, 10^3, ..., 10^1000, each value
+at two precisions until they agree, and compared with the asymptotic term that the proof's last
+step names. Numbers can't prove a limit; they can show that a claim is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+
+import mpmath
+import sympy
+from mpmath import mp
+from sympy import S
+
+from trf.series.proof import Claim
+
+_EXPONENTS = (2, 3, 4, 6, 10, 30, 100, 1000)
+_MAX_DIGITS = 4200
+_LARGEST_EXPONENTIAL = mpmath.mpf(10) ** 7
+_CLOSE = 0.25
+_SAMPLES = ("1/3", "1/2", "1", "3/2", "2", "5/2", "3", "7", "11/10", "-1", "-2", "0")
+
+
+class CannotEvaluate(ArithmeticError):
+    """p can't be evaluated at this n; the message says why."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the numbers say of a verdict.
+
+    Attributes:
+        agrees: True where every claim was seen to hold, False where one was seen to fail, None
+            where p can't be evaluated or moves too slowly to tell.
+        saw: one line for each claim.
+        reason: where `agrees` is None, why.
+    """
+
+    agrees: bool | None
+    saw: tuple[str, ...] = ()
+    reason: str = ""
+
+    def __str__(self) -> str:
+        head = {True: "agrees", False: "disagrees", None: f"not checked: {self.reason}"}
+        return "\n".join([head[self.agrees], *self.saw])
+
+
+@dataclass(frozen=True)
+class _Seen:
+    agrees: bool | None
+    text: str
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+def check(expr: sympy.Expr, n: sympy.Symbol, claims: tuple[Claim, ...]) -> Check:
+    """Evaluate p far out and compare it with the claims of a proof."""
+    if not claims:
+        return Check(None, (), "the proof makes no claim on a single term of p far out")
+    seen: list[_Seen] = []
+    try:
+        seen.extend(_compare(expr, n, claim) for claim in claims)
+    except CannotEvaluate as reason:
+        return Check(None, tuple(s.text for s in seen), str(reason))
+    lines = tuple(s.text for s in seen)
+    if any(s.agrees is False for s in seen):
+        return Check(False, lines)
+    if any(s.agrees is None for s in seen):
+        return Check(None, lines, "p turns too slowly to be told from its limit at such n")
+    return Check(True, lines)
+
+
+def _compare(expr: sympy.Expr, n: sympy.Symbol, claim: Claim) -> _Seen:
+    values = _sample(expr, n, claim)
+    p = _stable(expr.subs(values))
+    rest = -p - sum(claim.subtracted, S.Zero)
+    lead = None if claim.lead is None else claim.lead.subs(values)
+    measured: list[tuple[int, mpmath.mpf]] = []
+    reason = "too few points could be evaluated"
+    for exponent in _EXPONENTS:
+        try:
+            value = _agreeing(rest if lead is None else rest / lead, n, exponent)
+        except CannotEvaluate as failed:
+            reason = str(failed)
+            continue
+        measured.append((exponent, value))
+    measured = measured[-3:]
+    if len(measured) < 2:
+        raise CannotEvaluate(reason)
+    name = " - ".join(["-p", *(str(known) for known in claim.subtracted)])
+    what = name if lead is None else f"({name}) / ({lead})"
+    case = ", ".join(f"{s} = {v}" for s, v in values.items())
+    points = ", ".join(f"{mpmath.nstr(v, 6)} at 10^{e}" for e, v in measured)
+    text = f"{what}{' with ' + case if case else ''}: {points}"
+    agrees = _is_bounded(measured) if lead is None else _tends_to_one(measured)
+    return _Seen(agrees, text)
+
+
+def _tends_to_one(measured: list[tuple[int, mpmath.mpf]]) -> bool | None:
+    gaps = [abs(value - 1) for _, value in measured]
+    if gaps[-1] < _CLOSE:
+        return True
+    return None if gaps[-1] < gaps[0] else False
+
+
+def _is_bounded(measured: list[tuple[int, mpmath.mpf]]) -> bool:
+    sizes = [abs(value) for _, value in measured]
+    return bool(sizes[-1] <= 3 * max(sizes[:-1]) + 50)
+
+
+def _sample(expr: sympy.Expr, n: sympy.Symbol, claim: Claim) -> dict[sympy.Symbol, sympy.Expr]:
+    """Values of the parameters within their domains and within the claim's case."""
+    equations = [r for r in claim.case if isinstance(r, sympy.Eq) and r.lhs.is_Symbol]
+    solved = {r.lhs: r.rhs for r in equations}
+    free = sorted(
+        {s for s in _symbols(expr, claim) if s != n and s not in solved},
+        key=lambda s: s.name,
+    )
+    for choice in _choices(free):
+        values = dict(choice)
+        for symbol, value in solved.items():
+            values[symbol] = value.subs(choice)
+        if all(_allowed(s, v) for s, v in values.items()) and all(
+            r.subs(values) == S.true for r in claim.case
+        ):
+            return values
+    raise CannotEvaluate("no values of the parameters were found in one of the cases")
+
+
+def _symbols(expr: sympy.Expr, claim: Claim) -> set[sympy.Symbol]:
+    found = set(expr.free_symbols)
+    for relation in claim.case:
+        found |= relation.free_symbols
+    return found  # type: ignore[return-value]
+
+
+def _choices(free: list[sympy.Symbol]) -> Iterator[dict[sympy.Symbol, sympy.Expr]]:
+    options = [[sympy.Rational(text) for text in _SAMPLES]] * len(free)
+    for count, combination in enumerate(product(*options)):
+        if count > 20_000:
+            return
+        yield dict(zip(free, combination, strict=True))
+
+
+def _allowed(symbol: sympy.Symbol, value: sympy.Expr) -> bool:
+    for assumption in ("positive", "negative", "nonnegative", "nonpositive", "integer", "even"):
+        if getattr(symbol, f"is_{assumption}") and getattr(value, f"is_{assumption}") is False:
+            return False
+    return True
+
+
+# -- evaluation -----------------------------------------------------------------------------
+
+
+def _agreeing(expr: sympy.Expr, n: sympy.Symbol, exponent: int) -> mpmath.mpf:
+    """The value at 10^exponent, at a precision at which two evaluations agree."""
+    digits = 40 + 2 * exponent
+    before: mpmath.mpf | None = None
+    while digits <= _MAX_DIGITS:
+        with mp.workdps(digits):
+            value = _value(expr, {n: mpmath.mpf(10) ** exponent})
+            if before is not None and abs(value - before) <= mpmath.mpf(10) ** -9 * (
+                1 + abs(before)
+            ):
+                return value
+            before = value
+        digits = digits * 3 // 2 + 20
+    raise CannotEvaluate(f"p can't be evaluated at 10^{exponent} within {_MAX_DIGITS} digits")
+
+
+_CONSTANTS: dict[sympy.Expr, Callable[[], mpmath.mpf]] = {
+    sympy.pi: lambda: +mp.pi,
+    sympy.E: lambda: +mp.e,
+    sympy.EulerGamma: lambda: +mp.euler,
+    sympy.Catalan: lambda: +mp.catalan,
+    sympy.GoldenRatio: lambda: +mp.phi,
+}
+
+
+def _exp(x: mpmath.mpf) -> mpmath.mpf:
+    if abs(x) > _LARGEST_EXPONENTIAL:
+        raise CannotEvaluate("p holds an exponential too large to write down")
+    return mp.exp(x)
+
+
+def _hyperbolic(function: Callable) -> Callable[[mpmath.mpf], mpmath.mpf]:
+    def guarded(x: mpmath.mpf) -> mpmath.mpf:
+        if abs(x) > _LARGEST_EXPONENTIAL:
+            raise CannotEvaluate("p holds an exponential too large to write down")
+        return function(x)
+
+    return guarded
+
+
+_FUNCTIONS: dict[type, Callable[..., mpmath.mpf]] = {
+    sympy.exp: _exp,
+    sympy.log: lambda x: mp.log(x),
+    sympy.sin: lambda x: mp.sin(x),
+    sympy.cos: lambda x: mp.cos(x),
+    sympy.tan: lambda x: mp.tan(x),
+    sympy.asin: lambda x: mp.asin(x),
+    sympy.acos: lambda x: mp.acos(x),
+    sympy.atan: lambda x: mp.atan(x),
+    sympy.sinh: _hyperbolic(mp.sinh),
+    sympy.cosh: _hyperbolic(mp.cosh),
+    sympy.tanh: _hyperbolic(mp.tanh),
+    sympy.coth: _hyperbolic(mp.coth),
+    sympy.asinh: lambda x: mp.asinh(x),
+    sympy.acosh: lambda x: mp.acosh(x),
+    sympy.atanh: lambda x: mp.atanh(x),
+    sympy.loggamma: lambda x: mp.loggamma(x),
+    sympy.digamma: lambda x: mp.digamma(x),
+    sympy.LambertW: lambda x: mp.lambertw(x).real,
+    sympy.floor: lambda x: mp.floor(x),
+    sympy.ceiling: lambda x: mp.ceil(x),
+    sympy.frac: lambda x: x - mp.floor(x),
+    sympy.Abs: lambda x: abs(x),
+    sympy.sign: lambda x: mp.sign(x),
+    sympy.Min: min,
+    sympy.Max: max,
+    sympy.Heaviside: lambda x, half: half if x == 0 else mp.mpf(int(x > 0)),
+    sympy.Mod: lambda x, y: x - y * mp.floor(x / y),
+}
+
+
+def _value(expr: sympy.Basic, values: Mapping[sympy.Basic, mpmath.mpf]) -> mpmath.mpf:
+    if expr in values:
+        return values[expr]
+    if isinstance(expr, sympy.Rational):
+        return mp.mpf(int(expr.p)) / int(expr.q)
+    if expr in _CONSTANTS:
+        return _CONSTANTS[expr]()
+    if isinstance(expr, sympy.Add):
+        return mp.fsum(_value(term, values) for term in expr.args)
+    if isinstance(expr, sympy.Mul):
+        return mp.fprod(_value(factor, values) for factor in expr.args)
+    if isinstance(expr, sympy.Pow):
+        return _power(expr, values)
+    if isinstance(expr, sympy.Piecewise):
+        return _piecewise(expr, values)
+    if isinstance(expr, sympy.harmonic) and len(expr.args) == 1:
+        return mp.digamma(_value(expr.args[0], values) + 1) + mp.euler
+    function = _FUNCTIONS.get(expr.func)
+    if function is None:
+        raise CannotEvaluate(f"{expr.func.__name__} can't be evaluated that far out")
+    result = function(*(_value(argument, values) for argument in expr.args))
+    if isinstance(result, mpmath.mpc) or not mpmath.isfinite(result):
+        raise CannotEvaluate(f"{expr} is not a finite real number there")
+    return result
+
+
+def _power(expr: sympy.Pow, values: Mapping[sympy.Basic, mpmath.mpf]) -> mpmath.mpf:
+    base, exponent = _value(expr.base, values), _value(expr.exp, values)
+    if base == 0 and exponent <= 0:
+        raise CannotEvaluate(f"{expr} is not a finite real number there")
+    if base != 0 and abs(exponent * mp.log(abs(base))) > _LARGEST_EXPONENTIAL:
+        raise CannotEvaluate("p holds a power too large to write down")
+    result = mp.power(base, exponent)
+    if isinstance(result, mpmath.mpc):
+        raise CannotEvaluate(f"{expr} is not a real number there")
+    return result
+
+
+def _piecewise(expr: sympy.Piecewise, values: Mapping[sympy.Basic, mpmath.mpf]) -> mpmath.mpf:
+    for value, condition in expr.args:  # type: ignore[misc]
+        exact = condition.subs({s: sympy.Integer(int(v)) for s, v in values.items()})
+        if exact == S.true:
+            return _value(value, values)
+    raise CannotEvaluate(f"no branch of {expr} holds there")
+
+
+def _stable(expr: sympy.Expr) -> sympy.Expr:
+    """p with logarithms of factorials and the like written by loggamma, so that none overflows."""
+    return expr.replace(lambda e: isinstance(e, sympy.log), lambda e: _log(e.args[0]))
+
+
+def _log(x: sympy.Expr) -> sympy.Expr:
+    if isinstance(x, sympy.Mul) and x.has(sympy.gamma, sympy.factorial, sympy.binomial, sympy.rf):
+        return sympy.Add(*(_log(factor) for factor in x.args))
+    if isinstance(x, sympy.Pow) and x.base.is_positive:
+        return x.exp * _log(x.base)
+    if isinstance(x, sympy.gamma):
+        return sympy.loggamma(x.args[0])
+    if isinstance(x, sympy.factorial):
+        return sympy.loggamma(x.args[0] + 1)
+    if isinstance(x, sympy.binomial):
+        upper, lower = x.args
+        return (
+            sympy.loggamma(upper + 1)
+            - sympy.loggamma(lower + 1)
+            - sympy.loggamma(upper - lower + 1)
+        )
+    if isinstance(x, sympy.rf):
+        return sympy.loggamma(x.args[0] + x.args[1]) - sympy.loggamma(x.args[0])
+    return sympy.log(x)
