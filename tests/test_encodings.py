@@ -1,6 +1,7 @@
 """The catalogue: every entry is complete, readable and found; heads follow their papers."""
 
 import json
+import math
 
 import pytest
 import sympy
@@ -8,8 +9,11 @@ import sympy
 from trf import encodings
 from trf.encodings import Encoding, Kind
 from trf.encodings.alibi import slopes
-from trf.errors import ParameterError, UnknownNameError
+from trf.encodings.sandwich import sandwich
+from trf.encodings.t5 import STARTS, bucket
+from trf.errors import ParameterError, UndecidedError, UnknownNameError
 from trf.expression import distance
+from trf.series.convergence import converges
 
 n = distance()
 
@@ -31,6 +35,7 @@ class TestEveryEncoding:
         if encoding.bias is None:
             assert encoding.formula is None
             assert encoding.note
+            assert encoding.score
             return
         symbols = {symbol.name for symbol in encoding.bias.parameters}
         learnable = {parameter.name for parameter in encoding.learnable}
@@ -38,7 +43,8 @@ class TestEveryEncoding:
         assert not set(encoding.fixed) & learnable
         for parameter in encoding.learnable:
             assert parameter.low < parameter.high
-            assert parameter.minimum is not None
+            real = encoding.assume.get(parameter.name) == "real"
+            assert real == (parameter.minimum is None)
 
     @pytest.mark.parametrize("n_head", [1, 3, 8])
     def test_every_head_has_its_bias(self, name, n_head):
@@ -51,6 +57,20 @@ class TestEveryEncoding:
             return
         for bias, fixed in zip(encoding.head_biases(n_head), values, strict=True):
             assert not {symbol.name for symbol in bias.parameters} & set(fixed)
+
+    def test_the_theory_answers(self, name):
+        encoding = encodings.get(name)
+        answer = encoding.answer()
+        assert encoding.title in str(answer)
+        assert encoding.title in answer.explanation
+        json.dumps(answer.to_dict())
+        if answer.status == "not applicable":
+            assert answer.reason
+            with pytest.raises(UndecidedError, match="does not apply"):
+                bool(answer)
+        else:
+            assert answer.verdict is not None
+            assert answer.status == answer.verdict.status.value != "undecided"
 
 
 def test_alibi_slopes_of_a_power_of_two():
@@ -116,3 +136,97 @@ def test_an_encoding_of_ones_own():
     assert mine.kind is Kind.ADDITIVE
     assert [parameter.name for parameter in mine.learnable] == ["r"]
     assert mine.head_biases(1, {"r": 2})[0].expr == -2 * sympy.sqrt(n)
+
+
+ANSWERS = {
+    "converges": "alibi kerple-power type1 type2 window gaussian root power-1.25 power-0.75 "
+    "power-4 log-over-square type1-paper type2-paper",
+    "diverges": "none rope xpos xpos-shared rerope sandwich sandwich-absolute t5 tisa fire swin "
+    "inverse-n inverse-n-log-n inverse-n-paper inverse-n-log-n-paper",
+    "conditional": "kerple-log kerple-log3 decay permuteformer",
+    "not applicable": "sinusoidal learned forgetting dape",
+}
+
+
+@pytest.mark.parametrize("status", ANSWERS)
+def test_what_the_theory_says_of_the_catalogue(status):
+    listed = [name for name in encodings.names() if encodings.get(name).answer().status == status]
+    assert sorted(listed) == sorted(ANSWERS[status].split())
+
+
+def test_the_conditions_are_those_of_the_field():
+    conditions = {
+        name: str(encodings.get(name).answer().verdict.condition)
+        for name in ANSWERS["conditional"].split()
+    }
+    assert conditions == {
+        "kerple-log": "r1 > 1",
+        "kerple-log3": "r1*r3 > 1",
+        "decay": "gamma < 1",
+        "permuteformer": "r < 1",
+    }
+
+
+def test_a_constant_gate_is_decided_and_others_are_not():
+    answer = encodings.get("forgetting").answer()
+    assert str(answer.verdict.condition) == "f < 1"
+    assert "close to 1" in answer.reason
+
+
+def test_a_two_sided_window_converges():
+    assert encodings.get("window").answer(bidirectional=True).verdict.bidirectional
+    assert bool(encodings.get("window").answer(bidirectional=True))
+
+
+def test_the_stand_in_of_tisa_is_borne_out_by_its_own_series():
+    assert converges(encodings.get("tisa")).status == encodings.get("tisa").answer().status
+
+
+def test_t5_buckets_are_those_of_the_rule():
+    def rule(n):
+        return n if n < 16 else min(31, 16 + int(16 * math.log(n / 16) / math.log(8) + 1e-9))
+
+    assert [bucket(n) for n in range(2000)] == [rule(n) for n in range(2000)]
+    assert STARTS[16:19] == (16, 19, 21)
+    assert STARTS[-1] == 113
+
+
+def test_t5_has_the_value_of_its_bucket():
+    bias = encodings.get("t5").bias.substitute({f"b{k}": k for k in range(32)})
+    assert [bias.expr.subs(n, d) for d in (0, 15, 18, 19, 112, 113, 10**6)] == [
+        0, 15, 16, 17, 30, 31, 31,
+    ]  # fmt: skip
+
+
+def test_sandwich_takes_the_width_of_a_head():
+    small = sandwich(32)
+    assert small.name == "sandwich-32"
+    (bias,) = small.head_biases(1)
+    assert bias.expr.subs(n, 0).doit() == 0
+    with pytest.raises(ParameterError, match="even"):
+        sandwich(7)
+
+
+@pytest.mark.parametrize(
+    ("domain", "low", "high", "minimum", "maximum"),
+    [
+        (None, 0.01, 1, 0.01, None),
+        ("real", -1, 1, None, None),
+        ("nonnegative", 0, 1, 0, None),
+        ("negative", -1, -0.01, None, -0.01),
+        ("nonpositive", -1, 0, None, 0),
+    ],
+)
+def test_the_range_of_a_learnable_parameter_follows_its_domain(domain, low, high, minimum, maximum):
+    assume = {"r": domain} if domain else None
+    (r,) = Encoding.from_expression("-r**2*n", assume=assume).learnable
+    assert (r.low, r.high, r.minimum, r.maximum) == (low, high, minimum, maximum)
+
+
+def test_an_integer_is_not_learned():
+    assert not Encoding.from_expression("-n**k", assume={"k": "positive integer"}).learnable
+
+
+def test_a_rule_for_no_parameter_is_refused():
+    with pytest.raises(ParameterError, match="'s' is not a parameter"):
+        Encoding.from_expression("-r*n", fixed={"s": slopes})

@@ -1,22 +1,50 @@
-"""The catalogue of position encodings.
+"""The catalogue of position encodings, as data.
 
-To add an encoding: write one file in this folder that builds an `Encoding` (formula, parameters,
-rule over heads, reference), and add it to `REGISTRY` below. The command line, the theory, the
-decoder and the parametrised tests then know it; nothing else needs to change.
+To add one, write one file in this folder that builds an `Encoding` and one line in `_ENTRIES`:
+
+* `formula` is p(n) as text. Parameters are positive reals unless `assume` says otherwise; `fixed`
+  maps one to a rule over heads, `learnable` gives the range of its initial values and its limits.
+* Without a p(n), `score` says what happens to the logits and `note` what the theory makes of it;
+  `stand_in` is a bias whose series speaks for the encoding, decided by the same engine.
+* `reference` names the paper and, where it is certain, the equation or section.
+
+Nothing else changes: the theory decides the formula, the decoder compiles it, the command line
+lists it, and the tests parametrised over `names()` check its description, its parameters, its
+heads, its answer and, if it runs in a decoder, its gradients, causality and attention paths. Only
+an encoding without p(n) that is to run as well needs code: a class in `trf.nn.mechanisms`, named
+by `mechanism`.
 """
 
 from __future__ import annotations
 
 from types import MappingProxyType
 
-from trf.encodings import alibi, decay, kerple, sandwich, series, unbiased, window
-from trf.encodings.base import Encoding, Kind, Learnable
+from trf.encodings import (
+    absolute,
+    alibi,
+    decay,
+    fire,
+    gated,
+    kerple,
+    rotary,
+    sandwich,
+    series,
+    t5,
+    tisa,
+    window,
+)
+from trf.encodings.base import Encoding, Kind, Learnable, StandIn
 from trf.errors import unknown_name
 
 _ENTRIES = (
-    unbiased.NONE,
-    unbiased.SINUSOIDAL,
-    unbiased.ROPE,
+    absolute.NONE,
+    absolute.SINUSOIDAL,
+    absolute.LEARNED,
+    rotary.ROPE,
+    rotary.XPOS,
+    rotary.XPOS_SHARED,
+    rotary.REROPE,
+    rotary.PERMUTEFORMER,
     window.WINDOW,
     alibi.ALIBI,
     decay.DECAY,
@@ -24,6 +52,13 @@ _ENTRIES = (
     kerple.KERPLE_POWER,
     kerple.KERPLE_LOG3,
     sandwich.SANDWICH,
+    sandwich.SANDWICH_ABSOLUTE,
+    t5.T5,
+    tisa.TISA,
+    fire.FIRE,
+    gated.SWIN,
+    gated.FORGETTING,
+    gated.DAPE,
     series.TYPE1,
     series.TYPE2,
     series.INVERSE,
@@ -71,4 +106,4 @@ def names() -> list[str]:
     return list(REGISTRY)
 
 
-__all__ = ["REGISTRY", "Encoding", "Kind", "Learnable", "get", "names"]
+__all__ = ["REGISTRY", "Encoding", "Kind", "Learnable", "StandIn", "get", "names"]

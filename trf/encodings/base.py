@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy
 
 from trf.errors import ParameterError
 from trf.expression import Bias, Domain, as_bias
+
+if TYPE_CHECKING:
+    from trf.encodings.answer import Answer
 
 HeadRule = Callable[[int], tuple[sympy.Expr, ...]]
 
@@ -21,9 +24,12 @@ class Kind(str, Enum):
 
     NONE = "none"  # no position information beyond the causal mask
     ADDITIVE = "additive"  # a bias p(n) on the logit: the theorem's case
+    TABLE = "table"  # a bias p(n) looked up in learned values
     WINDOW = "window"  # a mask: p is 0 or -oo
     ABSOLUTE = "absolute"  # added to the embeddings: no p(n)
     MULTIPLICATIVE = "multiplicative"  # acts on queries and keys: no p(n)
+    LENGTH_DEPENDENT = "length-dependent"  # a bias of the distance and the query's position
+    DATA_DEPENDENT = "data-dependent"  # a bias that the tokens themselves decide
 
     def __str__(self) -> str:
         return self.value
@@ -35,14 +41,30 @@ class Learnable:
 
     Attributes:
         low, high: initial values are drawn from U(low, high), per head.
-        minimum, maximum: the value is kept within these.
+        minimum, maximum: the value is kept within these; None for no limit.
     """
 
     name: str
     low: float
     high: float
-    minimum: float = 0.01
+    minimum: float | None = 0.01
     maximum: float | None = None
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A bias p(n) that speaks for an encoding whose own is missing, or slow to decide.
+
+    Attributes:
+        formula: its p(n) as text.
+        because: why its series says something of the encoding.
+        decides: whether its verdict is that of the encoding; otherwise it holds in the special
+            case that `because` names.
+    """
+
+    formula: str
+    because: str
+    decides: bool = True
 
 
 @dataclass(frozen=True)
@@ -60,10 +82,15 @@ class Encoding:
         assume: domains of parameters that are not positive reals.
         aliases: further names under which it is found.
         note: what the theory says where there is no p(n), or another remark.
+        score: what it does to the logits, as text, where there is no p(n).
+        mechanism: what runs it in the decoder (`trf.nn.mechanisms`); empty for a bias p(n), which
+            is compiled from `formula`, and for encodings that are here for theory only.
+        settings: the numbers that the mechanism takes.
+        stand_in: a bias whose series speaks for the encoding.
 
     Example:
-        >>> Encoding.from_expression("-r*sqrt(n)").bias.expr
-        -r*sqrt(n)
+        >>> Encoding.from_expression("-r*log(1+n)").bias.expr
+        -r*log(n + 1)
     """
 
     name: str
@@ -76,11 +103,29 @@ class Encoding:
     assume: Mapping[str, Domain] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     note: str = ""
+    score: str = ""
+    mechanism: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    stand_in: StandIn | None = None
 
     @cached_property
     def bias(self) -> Bias | None:
         """The symbolic p(n), with the per-head parameters as symbols."""
         return None if self.formula is None else as_bias(self.formula, self.assume or None)
+
+    def answer(self, *, bidirectional: bool = False) -> Answer:
+        """What the theory says: a verdict, or why the theorem does not apply.
+
+        Args:
+            bidirectional: sum over all integers n, both tails.
+
+        Example:
+            >>> Encoding.from_expression("-r*sqrt(n)").answer().status
+            'converges'
+        """
+        from trf.encodings.answer import answer
+
+        return answer(self, bidirectional=bidirectional)
 
     def head_values(self, n_head: int) -> list[dict[str, sympy.Expr]]:
         """The fixed parameters of each head, as exact numbers: ``[{"m": 1/2}, ...]``.
@@ -124,16 +169,39 @@ class Encoding:
         title: str | None = None,
         assume: Mapping[str, Domain] | None = None,
         fixed: Mapping[str, HeadRule] | None = None,
+        n_head: int | None = None,
     ) -> Encoding:
-        """An encoding of your own from a bias expression.
+        """An encoding of your own from a bias expression; it runs in the decoder as it is.
 
-        Parameters not in `fixed` are learnable, starting from U(0.01, 1) per head.
+        Parameters not in `fixed` are learnable: positive ones start from U(0.01, 1) per head and
+        never leave [0.01, oo); negative ones likewise on the other side, real ones from U(-1, 1).
+        Integers can't be learned: give them by a rule in `fixed`.
+
+        Args:
+            expression: p(n) as text, LaTeX, sympy expression or `Bias`.
+            name, title: of the encoding.
+            assume: domains of parameters that are not positive reals.
+            fixed: parameter -> rule giving its value for each head.
+            n_head: the number of heads that the rules in `fixed` are tried on at once; the
+                decoder has its own number of heads.
 
         Raises:
             ExpressionError: if the expression can't be read.
+            ParameterError: a rule in `fixed` is of no parameter, or fails for `n_head` heads.
+
+        Example:
+            >>> mine = Encoding.from_expression("-r*sqrt(n)", n_head=8)
+            >>> mine.learnable
+            (Learnable(name='r', low=0.01, high=1.0, minimum=0.01, maximum=None),)
         """
         bias = as_bias(expression, assume)
         fixed = dict(fixed or {})
+        for rule in fixed:
+            if rule not in bias.domains:
+                raise ParameterError(
+                    f"{rule!r} is not a parameter of {bias.source} (its parameters: "
+                    f"{', '.join(bias.domains) or 'none'})"
+                )
         encoding = cls(
             name=name,
             title=title or str(bias.expr),
@@ -142,13 +210,15 @@ class Encoding:
             reference="user's own",
             fixed=fixed,
             learnable=tuple(
-                Learnable(symbol.name, 0.01, 1.0)
+                _learnable(symbol)
                 for symbol in bias.parameters
-                if symbol.name not in fixed
+                if symbol.name not in fixed and not symbol.is_integer
             ),
             assume=dict(assume or {}),
         )
         encoding.__dict__["bias"] = bias
+        if n_head is not None:
+            encoding.head_values(n_head)
         return encoding
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,9 +228,13 @@ class Encoding:
             "title": self.title,
             "kind": self.kind.value,
             "formula": self.formula,
+            "score": self.score,
             "domains": self.bias.domains if self.bias is not None else {},
             "fixed": sorted(self.fixed),
             "learnable": [asdict(parameter) for parameter in self.learnable],
+            "mechanism": self.mechanism,
+            "settings": dict(self.settings),
+            "stand_in": None if self.stand_in is None else asdict(self.stand_in),
             "reference": self.reference,
             "aliases": list(self.aliases),
             "note": self.note,
@@ -174,3 +248,16 @@ class Encoding:
         return f"{self.title}: " + (
             f"p(n) = {self.formula}" if self.formula is not None else f"no p(n); {self.note}"
         )
+
+
+def _learnable(symbol: sympy.Symbol) -> Learnable:
+    """The range of a parameter that training moves, from its domain."""
+    if symbol.is_positive:
+        return Learnable(symbol.name, 0.01, 1.0)
+    if symbol.is_negative:
+        return Learnable(symbol.name, -1.0, -0.01, minimum=None, maximum=-0.01)
+    if symbol.is_nonnegative:
+        return Learnable(symbol.name, 0.0, 1.0, minimum=0.0)
+    if symbol.is_nonpositive:
+        return Learnable(symbol.name, -1.0, 0.0, minimum=None, maximum=0.0)
+    return Learnable(symbol.name, -1.0, 1.0, minimum=None)
