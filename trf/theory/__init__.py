@@ -6,15 +6,18 @@ Extrapolation* (arXiv 2307.10156); see `theoretical_receptive_field`.
 
 from trf.theory.design import Design, design, slopes_for_radii
 from trf.theory.field import ReceptiveField
+from trf.theory.growth import GrowthLaw, growth_law
 from trf.theory.leakage import Leakage, leakage
 from trf.theory.radius import theoretical_receptive_field
 from trf.theory.stack import head_curves, mass_curve, stack_curve
 
 __all__ = [
     "Design",
+    "GrowthLaw",
     "Leakage",
     "ReceptiveField",
     "design",
+    "growth_law",
     "head_curves",
     "leakage",
     "mass_curve",
