@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 import torch
 
 from trf import corpora
-from trf.errors import TextError, UnknownNameError
+from trf.corpora import hub, sources
+from trf.corpora.wikitext import plain
+from trf.errors import MissingExtraError, TextError, UnknownNameError
 
 
 def folder_of(tmp_path, documents, suffix=".txt"):
@@ -119,3 +122,143 @@ def test_texts_become_tokens(text):
 def test_texts_that_are_refused(text, message):
     with pytest.raises(TextError, match=message):
         corpora.tokenise(text, at_least=5)
+
+
+@pytest.fixture(scope="module")
+def slots():
+    """The slots whose packages are installed."""
+    try:
+        return {name: corpora.load(name) for name in ("encyclopedia", "books", "mixed")}
+    except MissingExtraError as error:
+        pytest.skip(str(error))
+
+
+def test_each_slot_is_large_enough_and_clean(slots):
+    for corpus in slots.values():
+        size = sum(len(corpus.split(name)) for name in corpora.SPLITS)
+        assert 3e6 < size < 15e6
+        assert min(len(corpus.valid), len(corpus.test)) > 9217 * 16
+        text = corpus.train.decode("utf-8")
+        for markup in ("{{", "}}", "[[", "]]", "<ref", "&nbsp;", "<br"):
+            assert markup not in text
+        assert len(corpus.sha256) == 64
+        assert "public domain" in corpus.licence
+
+
+def test_no_paragraph_of_a_held_out_document_was_trained_on(slots):
+    for name in ("encyclopedia", "books"):
+        corpus = slots[name]
+        paragraphs = {p for p in corpus.train.split(b"\n") if len(p) > 400}
+        for split in ("valid", "test"):
+            held_out = [p for p in corpus.split(split).split(b"\n") if len(p) > 400]
+            shared = sum(len(p) for p in held_out if p in paragraphs)
+            assert shared < 0.002 * sum(map(len, held_out))
+
+
+def test_mixed_is_half_and_half(slots):
+    for split in corpora.SPLITS:
+        halves = [slots[name].split(split) for name in ("encyclopedia", "books")]
+        mixed = slots["mixed"].split(split)
+        assert mixed[:1000] == halves[0][:1000]
+        assert abs(mixed.index(halves[1][:1000]) - len(mixed) // 2) < 2000
+
+
+def test_articles_become_plain_text():
+    markup = (
+        "{{Infobox|a={{b|c}}}}\n'''Cats''' [[File:cat.jpg|thumb|a [[cat]] [sic]]]are "
+        "[[mammal|mammals]] ({{IPA|x}}),<ref name=a/> ''see'' [http://x.org here].\n\n\n\n"
+        "== Life ==\n* nine\n{| class=a\n|-\n| x\n|}\n<!-- hidden -->5&nbsp;kg &lt; 6\n"
+        "== See also ==\n* [[Dog]]\n"
+    )
+    assert plain(markup) == "Cats are mammals, see here.\n\nLife\nnine\n\n5 kg < 6"
+
+
+@pytest.mark.parametrize("name", ["encyclopedia", "books", "mixed"])
+def test_a_package_that_is_missing_names_the_remedy(name, monkeypatch):
+    monkeypatch.setattr(sources.importlib.util, "find_spec", lambda module: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'trf\[corpora\]'"):
+        corpora.load(name)
+
+
+def test_a_package_is_read_and_never_imported(tmp_path, monkeypatch):
+    (tmp_path / "bible" / "data").mkdir(parents=True)
+    (tmp_path / "bible" / "__init__.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(TextError, match=r"has no data/kjv\.jsonl"):
+        dict(sources.king_james())
+    path = tmp_path / "bible" / "data" / "kjv.jsonl"
+    path.write_text('{"book": "Genesis"}')
+    with pytest.raises(TextError, match="can't read"):
+        dict(sources.king_james())
+    verses = [
+        {"book": "Genesis", "chapter": c, "verse": v, "text": f"{c}:{v}."}
+        for c, v in ((1, 1), (1, 2), (2, 1))
+    ]
+    path.write_text("\n".join(map(json.dumps, verses)))
+    assert dict(sources.king_james()) == {
+        "Genesis": "Genesis\n\nChapter 1\n1:1. 1:2.\n\nChapter 2\n2:1.\n"
+    }
+
+
+def test_one_title_in_two_sources_is_one_document(monkeypatch):
+    monkeypatch.setattr(sources, "summaries", lambda: ((f"T{i}", f"lead {i}\n") for i in range(40)))
+    monkeypatch.setattr(sources, "articles", lambda: ((f"t{i}", f"body {i}\n") for i in range(40)))
+    monkeypatch.setattr(sources, "factbook", lambda: iter(()))
+    corpus = corpora.load("encyclopedia")
+    assert corpus.n_documents == 40
+    for split in corpora.SPLITS:
+        text = corpus.split(split).decode()
+        assert all(f"body {i}\n" in text for i in range(40) if f"lead {i}\n" in text)
+
+
+def rows_of(path, count, column="text"):
+    lines = [json.dumps({"id": i, column: f"row {i} é"}, ensure_ascii=False) for i in range(count)]
+    path.write_text("\n".join(lines), "utf-8")
+
+
+def test_a_local_data_set_with_splits(tmp_path):
+    pytest.importorskip("datasets")
+    for split, count in (("train", 30), ("validation", 4), ("test", 5)):
+        rows_of(tmp_path / f"{split}.jsonl", count)
+    corpus = corpora.load(f"hub:{tmp_path}")
+    assert [corpus.split(s).count(b"row") for s in corpora.SPLITS] == [30, 4, 5]
+    assert corpus.valid.decode().splitlines() == [f"row {i} é" for i in range(4)]
+    assert corpus.n_documents == 39
+    assert corpus.sha256 == corpora.load(f"hub:{tmp_path}").sha256
+
+
+def test_a_local_data_set_without_splits_is_dealt_by_row(tmp_path):
+    pytest.importorskip("datasets")
+    rows_of(tmp_path / "train.jsonl", 40, column="content")
+    corpus = corpora.load(f"hub:{tmp_path}")
+    assert [corpus.split(s).count(b"row") for s in corpora.SPLITS] == [36, 2, 2]
+
+
+def test_a_data_set_is_read_only_as_far_as_it_fits(tmp_path):
+    pytest.importorskip("datasets")
+    rows_of(tmp_path / "train.jsonl", 40)
+    (rows,) = hub.read(f"hub:{tmp_path}", [20, 5, 5])
+    assert [row.decode() for row in rows] == ["row 0 é", "row 1 é", "row 2 é"]
+
+
+def test_data_sets_that_cannot_be_read(tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    with pytest.raises(TextError, match="Known: hub:wikitext-103"):
+        corpora.load(f"hub:{tmp_path}")
+    rows_of(tmp_path / "train.jsonl", 3, column="words")
+    with pytest.raises(TextError, match="no column of text"):
+        corpora.load(f"hub:{tmp_path}")
+    asked = []
+
+    def unreachable(path, config, streaming):
+        asked.append((path, config, streaming))
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(datasets, "load_dataset", unreachable)
+    for name in ("hub:wikitext-103", "hub:owner/name:config"):
+        with pytest.raises(TextError, match="no route"):
+            corpora.load(name)
+    assert asked == [
+        ("Salesforce/wikitext", "wikitext-103-raw-v1", True),
+        ("owner/name", "config", True),
+    ]
