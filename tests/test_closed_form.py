@@ -129,7 +129,7 @@ def test_logarithmic_asymptotics_are_approached(bias, values, eps):
     at = {symbol: values[symbol.name] for symbol in form.bias.parameters}
     at |= {sympy.Symbol("B", positive=True): float(field.total), EPS: sympy.Rational(eps)}
     ratio = math.log(field.radius) / float(sympy.log(form.asymptotic_radius.subs(at)).evalf())
-    assert ratio == pytest.approx(1, abs=0.15)
+    assert ratio == pytest.approx(1, abs=0.3)
 
 
 def test_divergent_and_unknown_forms_say_so():

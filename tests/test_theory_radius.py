@@ -106,6 +106,43 @@ def test_against_brute_force_summation(bias):
         )
 
 
+ROUGH = [
+    "-loggamma(n+1)",
+    "-log(n!)/5",
+    "-n+sin(n)",
+    "-n/10+cos(n)/2-log(1+n)",
+    "-floor(n/4)",
+    "-n^2/100-ceiling(n/3)",
+    "-exp(n/10)",
+    "-Abs(n-20)/3",
+    "-Max(n/4-3,0)",
+    "-Min(n,20)-n/9",
+    "-Heaviside(n-5)*n",
+    "-acosh(1+n/5)*8",
+    "-n*tanh(n)",
+    "-log(cosh(n/9))",
+    "-log(1+exp(n/20))",
+    "log(sinh(n/9+1)/(1+n))-n/3",
+    "-5*log((n-5)^2+1)",
+]
+
+
+@pytest.mark.parametrize("bias", ROUGH)
+def test_rough_and_rewritten_biases_against_brute_force(bias):
+    with mpmath.workdps(30):
+        function = sympy.lambdify(distance(), as_bias(bias).expr, "mpmath")
+        terms = [mpmath.exp(function(mpmath.mpf(n))) for n in range(1500)]
+        total = mpmath.fsum(terms)
+        for eps in (0.1, 0.013, 0.0001):
+            mass, j = mpmath.mpf(0), 0
+            while mass <= (1 - mpmath.mpf(str(eps))) * total:
+                mass, j = mass + terms[j], j + 1
+            found = field(bias, eps)
+            assert found.radius == j
+            assert found.certified
+        assert float(found.total) == pytest.approx(float(total), rel=1e-11)
+
+
 def test_a_fractional_power_in_a_logarithm_against_its_antiderivative():
     """(1+2*sqrt(n))^-3: 60,000 terms and the midpoint rule, whose error is below f'(N)/24."""
 

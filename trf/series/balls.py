@@ -9,6 +9,7 @@ arithmetic*, arXiv 1611.02831), so what comes out is a theorem, not an estimate.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +21,7 @@ import flint
 import sympy
 from flint import arb, fmpq, fmpz
 
-from trf.series.rationals import NotRationalError, decide
+from trf.series.rationals import NotRationalError, decide, polynomial
 
 NAN = arb.nan()
 
@@ -184,7 +185,11 @@ _METHODS: dict[Any, str] = {
     sympy.cosh: "cosh",
     sympy.tanh: "tanh",
     sympy.coth: "coth",
+    sympy.sech: "sech",
+    sympy.csch: "csch",
     sympy.asinh: "asinh",
+    sympy.acosh: "acosh",
+    sympy.atanh: "atanh",
     sympy.erf: "erf",
     sympy.erfc: "erfc",
     sympy.gamma: "gamma",
@@ -259,6 +264,10 @@ def _compile_node(expr: Any, n: sympy.Symbol) -> Callable[[Any], Any]:
             return reduce(lambda a, b: a.max(b) if largest else a.min(b), values)
 
         return extreme
+    if isinstance(expr, sympy.floor | sympy.ceiling):
+        step = _compile_step(expr, n)
+        if step is not None:
+            return step
     if len(expr.args) == 1:
         inner = compile_expression(expr.args[0], n)
         if expr.func in _UNARY:
@@ -268,6 +277,21 @@ def _compile_node(expr: Any, n: sympy.Symbol) -> Callable[[Any], Any]:
             name = _METHODS[expr.func]
             return lambda x: getattr(inner(x), name)()
     raise NotEvaluable(f"no evaluation in balls for {expr.func.__name__}")
+
+
+def _compile_step(expr: Any, n: sympy.Symbol) -> Callable[[Any], Any] | None:
+    """``floor`` or ``ceiling`` of a rational polynomial, exactly at integers."""
+    try:
+        exact = polynomial(expr.args[0], n)
+    except NotRationalError:
+        return None
+    up = isinstance(expr, sympy.ceiling)
+
+    def step(x: Any) -> arb:
+        value = exact(int(str(x.unique_fmpz())))
+        return arb(fmpz(math.ceil(value) if up else math.floor(value)))
+
+    return step
 
 
 def _nothing(_: Any) -> arb:

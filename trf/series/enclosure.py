@@ -13,7 +13,8 @@ from trf.series.discs import TAUS, NotRegularError, try_disc_bound
 from trf.series.integrals import DivergentIntegral, tail_integral
 from trf.series.quadrature import area, quadrature
 from trf.series.rationals import decide
-from trf.series.summation import EulerMaclaurin, Truncated
+from trf.series.smoothing import majorant, smoothed, with_pieces
+from trf.series.summation import Dominated, EulerMaclaurin, Truncated
 from trf.series.tails import (
     Difference,
     FiniteSupport,
@@ -59,6 +60,9 @@ def enclose(p: sympy.Expr, n: sympy.Symbol) -> Series:
         if smooth is None:
             uniform = _window(p, n)
             return uniform or _finite(weight, _start(weight, switch), switch)
+        rough = majorant(smooth, x)
+        if rough is not None:
+            return _dominated(weight, _far_out(rough, x), x, switch)
         regular = _regular_from(smooth, x, switch)
         start = _start(weight, max(regular, switch))
         if not switch:
@@ -68,6 +72,13 @@ def enclose(p: sympy.Expr, n: sympy.Symbol) -> Series:
         return _euler_maclaurin(weight, smooth, x, max(switch, start), start)
     except (NotEvaluable, NotRegularError) as error:
         raise NoEnclosureError(str(error)) from error
+
+
+def _dominated(weight: Term, above: sympy.Expr, x: sympy.Symbol, switch: int) -> Dominated:
+    """Direct summation, the rest bounded by the tail of a smooth majorant."""
+    bound = enclose(above, x)
+    first = max(switch, bound.start, 16)
+    return Dominated(weight, bound, first, _start(weight, first))
 
 
 def truncate(p: sympy.Expr, n: sympy.Symbol, length: int) -> Series:
@@ -166,13 +177,19 @@ def _prepared(
     Far out n is a positive symbol x, for which logarithms expand. The conditions of a piecewise
     expression must see n = 0, so they keep the symbol n.
     """
+    p = with_pieces(p, n)
     if not p.has(sympy.Piecewise):
-        smooth = _normal(p.xreplace({n: x}))
-        return compile_term(smooth, x), smooth, 0
+        plain = _normal(p.xreplace({n: x}))
+        return compile_term(plain, x), _far_out(plain, x), 0
     smooth, switch = _smooth_part(p, n)
     if smooth is not None:
-        smooth = _normal(smooth.xreplace({n: x}))
+        smooth = _far_out(_normal(smooth.xreplace({n: x})), x)
     return compile_term(p, n), smooth, switch
+
+
+def _far_out(p: Any, x: sympy.Symbol) -> Any:
+    """``p`` for large x: logarithms of products split, which the discs then prove to be allowed."""
+    return _normal(sympy.expand_log(smoothed(p, x), force=True))
 
 
 def _normal(p: Any) -> sympy.Expr:
@@ -180,8 +197,15 @@ def _normal(p: Any) -> sympy.Expr:
 
 
 def _distributed(p: sympy.Expr) -> sympy.Expr:
-    """Products with sums multiplied out at the top level only: log(x*(x+1)) stays as it is."""
-    return sympy.Add(*[sympy.expand_mul(a, deep=False) for a in sympy.Add.make_args(p)])
+    """Numbers times sums multiplied out, at the top level only: x*(1+x) stays as it is."""
+    parts = []
+    for part in sympy.Add.make_args(p):
+        scale, core = part.as_independent(*part.free_symbols, as_Add=False)
+        if isinstance(core, sympy.Add):
+            parts.extend(scale * term for term in core.args)
+        else:
+            parts.append(part)
+    return sympy.Add(*parts)
 
 
 def _smooth_part(p: sympy.Expr, x: sympy.Symbol) -> tuple[Any, int]:

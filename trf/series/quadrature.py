@@ -48,11 +48,11 @@ def quadrature(p: sympy.Expr, x: sympy.Symbol) -> Callable[[arb], arb]:
     reduced = _in_logarithm(p, x)
     if reduced is None:
         term = compile_term(p, x)
-        tables: dict[int, _Table] = {}
+        tables: dict[int, list[_Table]] = {}
         return lambda a: _tabulated(tables, term, a, None)
     exponent, y, shift = reduced
     term = compile_term(exponent, y)
-    logarithmic: dict[int, _Table] = {}
+    logarithmic: dict[int, list[_Table]] = {}
     bracket = _one_shift(p, x)
 
     def rest(v: arb) -> arb | None:
@@ -169,6 +169,10 @@ class _Table:
         self.edges = [start]
         self.pieces: list[arb] = []
 
+    def covers(self, left: arb) -> bool:
+        """Whether ``left`` lies within the pieces, or at the start of a table without any."""
+        return bool(left >= self.edges[0] and (left < self.edges[-1] or not self.pieces))
+
     def integral(self, left: arb, rest: Callable[[arb], arb | None] | None) -> arb:
         """``integral`` of the term over ``x >= e^left``, in ``log x``."""
         index = 0
@@ -233,12 +237,14 @@ class _Table:
 
 
 def _tabulated(
-    tables: dict[int, _Table], term: Term, a: arb, rest: Callable[[arb], arb | None] | None
+    tables: dict[int, list[_Table]], term: Term, a: arb, rest: Callable[[arb], arb | None] | None
 ) -> arb:
     precision, left = flint.ctx.prec - GUARD, a.log()
-    table = tables.get(precision)
-    if table is None or not left >= table.edges[0]:
-        table = tables[precision] = _Table(term, left.lower(), precision)
+    known = tables.setdefault(precision, [])
+    table = next((one for one in known if one.covers(left)), None)
+    if table is None:
+        table = _Table(term, left.lower(), precision)
+        known.append(table)
     return table.integral(left, rest)
 
 

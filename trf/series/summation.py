@@ -118,6 +118,56 @@ class EulerMaclaurin(Series):
 
 
 @dataclass(frozen=True)
+class Dominated(Series):
+    """Direct summation of terms that fall fast, the rest bounded by the tail of a larger series.
+
+    ``bound`` is a series of terms at least as large from ``bound_from`` on.
+    """
+
+    weight: Term
+    bound: Series
+    bound_from: int
+    start: int
+    method: str = "direct summation, the rest below a majorant"
+    _sums: dict[int, tuple[int, list[arb]]] = field(default_factory=dict, repr=False)
+
+    def term(self, j: int, precision: int) -> arb:
+        with working(precision):
+            return self.weight.at(self.start + j)
+
+    def tail(self, j: int, precision: int) -> arb:
+        first, sums = self._sums.get(precision, (j, []))
+        if not first <= j < first + len(sums):
+            first, sums = self._sums[precision] = j, self._summed(j, precision)
+        return sums[j - first]
+
+    def _summed(self, j: int, precision: int) -> list[arb]:
+        """The tails from j to where the rest is negligible."""
+        step = 32
+        while step <= MAX_HEAD:
+            end = max(self.start + j + step, self.bound_from)
+            rest = self.bound.tail(end - self.bound.start, 64)
+            with working(precision):
+                top = rest.upper()
+                small = arb(2) ** -precision
+                scale = self._largest(j).max(self._largest(0) * small).lower()
+                if top < scale * small:
+                    terms = [self.weight.at(n) for n in range(self.start + j, end)]
+                    return suffix_sums(terms, arb(top / 2, top / 2))[:-1]
+            step *= 2
+        raise NotRegularError(
+            f"the terms fall too slowly to be summed directly within {MAX_HEAD} terms"
+        )
+
+    def _largest(self, j: int) -> arb:
+        """The largest of a few terms from ``j`` on."""
+        largest = arb(0)
+        for n in range(self.start + j, self.start + j + 8):
+            largest = largest.max(self.weight.at(n))
+        return largest
+
+
+@dataclass(frozen=True)
 class Truncated(Series):
     """The terms ``start <= n < end`` of any series, convergent or not.
 
