@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from time import process_time
 
 import mpmath
 import sympy
@@ -19,7 +20,12 @@ from sympy import S
 from trf.series.proof import Claim
 
 _EXPONENTS = (2, 3, 4, 6, 10, 30, 100, 1000)
+_FAR = (50, 200, 500)  # log n = e^50, ... where p depends on n through log(n) alone
+_SMALL = (30, 100, 300, 1000)  # n where p holds exponentials
+_SECONDS = 2.0
 _MAX_DIGITS = 4200
+_EXPENSIVE = (sympy.loggamma, sympy.digamma, sympy.harmonic)  # at thousands of digits
+_MODERATE = 30  # the largest exponent of 10 at which those are evaluated
 _LARGEST_EXPONENTIAL = mpmath.mpf(10) ** 7
 _CLOSE = 0.25
 _SAMPLES = ("1/3", "1/2", "1", "3/2", "2", "5/2", "3", "7", "11/10", "-1", "-2", "0")
@@ -61,8 +67,9 @@ def check(expr: sympy.Expr, n: sympy.Symbol, claims: tuple[Claim, ...]) -> Check
     if not claims:
         return Check(None, (), "the proof makes no claim on a single term of p far out")
     seen: list[_Seen] = []
+    deadline = process_time() + _SECONDS
     try:
-        seen.extend(_compare(expr, n, claim) for claim in claims)
+        seen.extend(_compare(expr, n, claim, deadline) for claim in claims)
     except CannotEvaluate as reason:
         return Check(None, tuple(s.text for s in seen), str(reason))
     lines = tuple(s.text for s in seen)
@@ -73,40 +80,75 @@ def check(expr: sympy.Expr, n: sympy.Symbol, claims: tuple[Claim, ...]) -> Check
     return Check(True, lines)
 
 
-def _compare(expr: sympy.Expr, n: sympy.Symbol, claim: Claim) -> _Seen:
+def _compare(expr: sympy.Expr, n: sympy.Symbol, claim: Claim, deadline: float) -> _Seen:
     values = _sample(expr, n, claim)
     p = _stable(expr.subs(values))
     rest = -p - sum(claim.subtracted, S.Zero)
     lead = None if claim.lead is None else claim.lead.subs(values)
-    measured: list[tuple[int, mpmath.mpf]] = []
+    target = rest if lead is None else rest / lead
+    measured: list[tuple[str, mpmath.mpf]] = []
     reason = "too few points could be evaluated"
-    for exponent in _EXPONENTS:
-        try:
-            value = _agreeing(rest if lead is None else rest / lead, n, exponent)
-        except CannotEvaluate as failed:
-            reason = str(failed)
-            continue
-        measured.append((exponent, value))
+    for label, point, digits in _points(p, n):
+        value = _try(target, point, digits, deadline)
+        if isinstance(value, CannotEvaluate):
+            reason = str(value)
+        else:
+            measured.append((label, value))
     measured = measured[-3:]
     if len(measured) < 2:
         raise CannotEvaluate(reason)
     name = " - ".join(["-p", *(str(known) for known in claim.subtracted)])
     what = name if lead is None else f"({name}) / ({lead})"
     case = ", ".join(f"{s} = {v}" for s, v in values.items())
-    points = ", ".join(f"{mpmath.nstr(v, 6)} at 10^{e}" for e, v in measured)
+    points = ", ".join(f"{mpmath.nstr(v, 6)} at {label}" for label, v in measured)
     text = f"{what}{' with ' + case if case else ''}: {points}"
-    agrees = _is_bounded(measured) if lead is None else _tends_to_one(measured)
-    return _Seen(agrees, text)
+    if lead is None:
+        return _Seen(_is_bounded(measured), text)
+    agrees = _tends_to_one(measured)
+    return _Seen(None if agrees is False and _is_slow(lead, n) else agrees, text)
 
 
-def _tends_to_one(measured: list[tuple[int, mpmath.mpf]]) -> bool | None:
+def _points(
+    p: sympy.Expr, n: sympy.Symbol
+) -> Iterator[tuple[str, dict[sympy.Basic, mpmath.mpf], int]]:
+    """Where p is evaluated: a label, the values, and the digits that no cancellation exceeds."""
+    if _has_exponentials(p, n):
+        for size in _SMALL:
+            yield f"n = {size}", {n: mpmath.mpf(size)}, 40 + 2 * size
+        return
+    largest = _MODERATE if p.has(*_EXPENSIVE) else _EXPONENTS[-1]
+    for exponent in (e for e in _EXPONENTS if e <= largest):
+        yield f"n = 10^{exponent}", {n: mpmath.mpf(10) ** exponent}, 40 + 2 * exponent
+    log_n = sympy.log(n)
+    if n not in p.xreplace({log_n: sympy.Dummy()}).free_symbols:
+        for size in _FAR:
+            yield f"n = exp(exp({size}))", {log_n: mp.exp(size)}, 40 + size
+
+
+def _has_exponentials(p: sympy.Expr, n: sympy.Symbol) -> bool:
+    """Whether terms that differ by exponentially little may cancel."""
+    if p.has(sympy.sinh, sympy.cosh, sympy.tanh, sympy.coth):
+        return True
+    powers = [part for part in p.atoms(sympy.Pow, sympy.exp) if n in part.exp.free_symbols]
+    return bool(powers)
+
+
+def _is_slow(lead: sympy.Expr, n: sympy.Symbol) -> bool:
+    """Whether the claimed term hardly moves up to 10^1000: no point is far out for it."""
+    near, far = (
+        abs(_agreeing(lead, {n: mpmath.mpf(10) ** e}, 40 + 2 * e, mpmath.inf)) for e in (30, 1000)
+    )
+    return bool(far < 3 * near and near < 3 * far)
+
+
+def _tends_to_one(measured: list[tuple[str, mpmath.mpf]]) -> bool | None:
     gaps = [abs(value - 1) for _, value in measured]
     if gaps[-1] < _CLOSE:
         return True
     return None if gaps[-1] < gaps[0] else False
 
 
-def _is_bounded(measured: list[tuple[int, mpmath.mpf]]) -> bool:
+def _is_bounded(measured: list[tuple[str, mpmath.mpf]]) -> bool:
     sizes = [abs(value) for _, value in measured]
     return bool(sizes[-1] <= 3 * max(sizes[:-1]) + 50)
 
@@ -123,9 +165,10 @@ def _sample(expr: sympy.Expr, n: sympy.Symbol, claim: Claim) -> dict[sympy.Symbo
         values = dict(choice)
         for symbol, value in solved.items():
             values[symbol] = value.subs(choice)
-        if all(_allowed(s, v) for s, v in values.items()) and all(
+        fits = all(_allowed(s, v) for s, v in values.items()) and all(
             r.subs(values) == S.true for r in claim.case
-        ):
+        )
+        if fits and not expr.subs(values).has(S.NaN, S.ComplexInfinity):
             return values
     raise CannotEvaluate("no values of the parameters were found in one of the cases")
 
@@ -140,7 +183,7 @@ def _symbols(expr: sympy.Expr, claim: Claim) -> set[sympy.Symbol]:
 def _choices(free: list[sympy.Symbol]) -> Iterator[dict[sympy.Symbol, sympy.Expr]]:
     options = [[sympy.Rational(text) for text in _SAMPLES]] * len(free)
     for count, combination in enumerate(product(*options)):
-        if count > 20_000:
+        if count > 4_000:
             return
         yield dict(zip(free, combination, strict=True))
 
@@ -155,20 +198,32 @@ def _allowed(symbol: sympy.Symbol, value: sympy.Expr) -> bool:
 # -- evaluation -----------------------------------------------------------------------------
 
 
-def _agreeing(expr: sympy.Expr, n: sympy.Symbol, exponent: int) -> mpmath.mpf:
-    """The value at 10^exponent, at a precision at which two evaluations agree."""
-    digits = 40 + 2 * exponent
+def _try(
+    expr: sympy.Expr, point: Mapping[sympy.Basic, mpmath.mpf], digits: int, deadline: float
+) -> mpmath.mpf | CannotEvaluate:
+    try:
+        return _agreeing(expr, point, digits, deadline)
+    except CannotEvaluate as failed:
+        return failed
+
+
+def _agreeing(
+    expr: sympy.Expr, point: Mapping[sympy.Basic, mpmath.mpf], digits: int, deadline: float
+) -> mpmath.mpf:
+    """The value at a point, at a precision at which two evaluations agree."""
     before: mpmath.mpf | None = None
     while digits <= _MAX_DIGITS:
+        if process_time() > deadline:
+            raise CannotEvaluate("p takes too long to evaluate that far out")
         with mp.workdps(digits):
-            value = _value(expr, {n: mpmath.mpf(10) ** exponent})
+            value = _value(expr, point)
             if before is not None and abs(value - before) <= mpmath.mpf(10) ** -9 * (
                 1 + abs(before)
             ):
                 return value
             before = value
         digits = digits * 3 // 2 + 20
-    raise CannotEvaluate(f"p can't be evaluated at 10^{exponent} within {_MAX_DIGITS} digits")
+    raise CannotEvaluate(f"p can't be evaluated that far out within {_MAX_DIGITS} digits")
 
 
 _CONSTANTS: dict[sympy.Expr, Callable[[], mpmath.mpf]] = {
@@ -212,6 +267,8 @@ _FUNCTIONS: dict[type, Callable[..., mpmath.mpf]] = {
     sympy.acosh: lambda x: mp.acosh(x),
     sympy.atanh: lambda x: mp.atanh(x),
     sympy.loggamma: lambda x: mp.loggamma(x),
+    sympy.gamma: lambda x: mp.exp(mp.loggamma(x)) if x < 1000 else _exp(mp.loggamma(x)),
+    sympy.erf: lambda x: mp.erf(x),
     sympy.digamma: lambda x: mp.digamma(x),
     sympy.LambertW: lambda x: mp.lambertw(x).real,
     sympy.floor: lambda x: mp.floor(x),
@@ -244,6 +301,8 @@ def _value(expr: sympy.Basic, values: Mapping[sympy.Basic, mpmath.mpf]) -> mpmat
     if isinstance(expr, sympy.harmonic) and len(expr.args) == 1:
         return mp.digamma(_value(expr.args[0], values) + 1) + mp.euler
     function = _FUNCTIONS.get(expr.func)
+    if function is None and isinstance(expr, sympy.Symbol):
+        raise CannotEvaluate("n is too large to write down")
     if function is None:
         raise CannotEvaluate(f"{expr.func.__name__} can't be evaluated that far out")
     result = function(*(_value(argument, values) for argument in expr.args))
@@ -272,16 +331,24 @@ def _piecewise(expr: sympy.Piecewise, values: Mapping[sympy.Basic, mpmath.mpf]) 
     raise CannotEvaluate(f"no branch of {expr} holds there")
 
 
+_FACTORIALS = (sympy.gamma, sympy.factorial, sympy.binomial, sympy.rf, sympy.catalan)
+
+
 def _stable(expr: sympy.Expr) -> sympy.Expr:
     """p with logarithms of factorials and the like written by loggamma, so that none overflows."""
     return expr.replace(lambda e: isinstance(e, sympy.log), lambda e: _log(e.args[0]))
 
 
 def _log(x: sympy.Expr) -> sympy.Expr:
-    if isinstance(x, sympy.Mul) and x.has(sympy.gamma, sympy.factorial, sympy.binomial, sympy.rf):
-        return sympy.Add(*(_log(factor) for factor in x.args))
-    if isinstance(x, sympy.Pow) and x.base.is_positive:
+    if isinstance(x, sympy.Mul) and x.has(*_FACTORIALS):
+        huge = [factor for factor in x.args if factor.has(*_FACTORIALS)]
+        rest = sympy.Mul(*(factor for factor in x.args if not factor.has(*_FACTORIALS)))
+        return sympy.Add(sympy.log(rest), *(_log(factor) for factor in huge))
+    if isinstance(x, sympy.Pow) and (x.base.is_positive or isinstance(x.base, _FACTORIALS)):
         return x.exp * _log(x.base)
+    if isinstance(x, sympy.catalan):
+        m = x.args[0]
+        return _log(sympy.binomial(2 * m, m)) - sympy.log(m + 1)
     if isinstance(x, sympy.gamma):
         return sympy.loggamma(x.args[0])
     if isinstance(x, sympy.factorial):
