@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from time import process_time
 
+import flint
 import mpmath
 import sympy
 from mpmath import mp
@@ -250,6 +251,23 @@ def _hyperbolic(function: Callable) -> Callable[[mpmath.mpf], mpmath.mpf]:
     return guarded
 
 
+def _by_ball(function: Callable[[flint.arb], flint.arb]) -> Callable[[mpmath.mpf], mpmath.mpf]:
+    """A function evaluated by python-flint, which is fast for gamma functions near 1 too."""
+
+    def evaluate(x: mpmath.mpf) -> mpmath.mpf:
+        before = flint.ctx.prec
+        flint.ctx.prec = mp.prec
+        try:
+            ball = function(flint.arb(x))
+        finally:
+            flint.ctx.prec = before
+        if not ball.is_finite():
+            raise CannotEvaluate("a gamma function has no finite value there")
+        return mp.make_mpf(ball.mid()._mpf_)
+
+    return evaluate
+
+
 _FUNCTIONS: dict[type, Callable[..., mpmath.mpf]] = {
     sympy.exp: _exp,
     sympy.log: lambda x: mp.log(x),
@@ -266,10 +284,10 @@ _FUNCTIONS: dict[type, Callable[..., mpmath.mpf]] = {
     sympy.asinh: lambda x: mp.asinh(x),
     sympy.acosh: lambda x: mp.acosh(x),
     sympy.atanh: lambda x: mp.atanh(x),
-    sympy.loggamma: lambda x: mp.loggamma(x),
-    sympy.gamma: lambda x: mp.exp(mp.loggamma(x)) if x < 1000 else _exp(mp.loggamma(x)),
+    sympy.loggamma: _by_ball(flint.arb.lgamma),
+    sympy.gamma: lambda x: _exp(_by_ball(flint.arb.lgamma)(x)),
     sympy.erf: lambda x: mp.erf(x),
-    sympy.digamma: lambda x: mp.digamma(x),
+    sympy.digamma: _by_ball(flint.arb.digamma),
     sympy.LambertW: lambda x: mp.lambertw(x).real,
     sympy.floor: lambda x: mp.floor(x),
     sympy.ceiling: lambda x: mp.ceil(x),
@@ -299,7 +317,7 @@ def _value(expr: sympy.Basic, values: Mapping[sympy.Basic, mpmath.mpf]) -> mpmat
     if isinstance(expr, sympy.Piecewise):
         return _piecewise(expr, values)
     if isinstance(expr, sympy.harmonic) and len(expr.args) == 1:
-        return mp.digamma(_value(expr.args[0], values) + 1) + mp.euler
+        return _by_ball(flint.arb.digamma)(_value(expr.args[0], values) + 1) + mp.euler
     function = _FUNCTIONS.get(expr.func)
     if function is None and isinstance(expr, sympy.Symbol):
         raise CannotEvaluate("n is too large to write down")
