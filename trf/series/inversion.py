@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import sympy
 from flint import arb, fmpz
@@ -32,6 +33,19 @@ MAX_DOUBLINGS = 15
 
 class UndecidedTailError(ValueError):
     """A comparison of the tail with its target was not decided; the message says at which j."""
+
+
+class Threshold(Protocol):
+    """The share of the mass that a tail has to fall below."""
+
+    @property
+    def exact(self) -> Fraction | None:
+        """The share as a rational number, where it is one."""
+        ...
+
+    def ball(self) -> arb:
+        """The share at the precision in force."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +73,7 @@ class Share:
         return ratio / (1 + ratio)
 
 
-def radius(series: Series, share: Share) -> int:
+def radius(series: Series, share: Threshold) -> int:
     """``min{j >= 1 : tail(j) < eps*total}``, the least number of terms that holds ``1-eps`` of all.
 
     Raises:
@@ -73,7 +87,7 @@ def radius(series: Series, share: Share) -> int:
     return _settle(series, share, low, high)
 
 
-def below(series: Series, j: int, share: Share, precision: int) -> bool:
+def below(series: Series, j: int, share: Threshold, precision: int) -> bool:
     """Whether ``tail(j) < eps*total``; precision is raised from the given one until decided."""
     limit = min(MAX_BITS, max(2048, 4 * j.bit_length() + 1024))
     while precision <= limit:
@@ -87,19 +101,20 @@ def below(series: Series, j: int, share: Share, precision: int) -> bool:
             if exact is not None and share.exact is not None:
                 return exact < share.exact
         precision *= 2
+    wanted = share.exact or "its share"
     raise UndecidedTailError(
-        f"whether the tail beyond {j} is below {share.eps} of the whole was not decided at "
+        f"whether the tail beyond {j} is below {wanted} of the whole was not decided at "
         f"{precision // 2} bits: the two may be equal"
     )
 
 
-def _gap(series: Series, j: int, share: Share, precision: int) -> arb:
+def _gap(series: Series, j: int, share: Threshold, precision: int) -> arb:
     tail, total = series.tail(j, precision), series.total(precision)
     with working(precision):
         return tail - total * share.ball()
 
 
-def _bracket(series: Series, share: Share) -> tuple[int, int]:
+def _bracket(series: Series, share: Threshold) -> tuple[int, int]:
     """``low < radius <= high`` for the radius above 1, from powers ``2^(2^k)``."""
     low, high = 1, 2
     for _ in range(MAX_DOUBLINGS):
@@ -111,7 +126,7 @@ def _bracket(series: Series, share: Share) -> tuple[int, int]:
     )
 
 
-def _narrow(series: Series, share: Share, low: int, high: int) -> tuple[int, int]:
+def _narrow(series: Series, share: Threshold, low: int, high: int) -> tuple[int, int]:
     """A bracket (or a nearly exact low end) by Newton in log-log, kept inside by bisection."""
     j = _integer_exp((math.log(low) + math.log(high)) / 2)
     for _ in range(100):
@@ -132,7 +147,7 @@ def _narrow(series: Series, share: Share, low: int, high: int) -> tuple[int, int
     return low, high
 
 
-def _log_ratio(series: Series, share: Share, j: int) -> tuple[float, float]:
+def _log_ratio(series: Series, share: Threshold, j: int) -> tuple[float, float]:
     """``log(tail(j)/(eps*total))`` and ``-d log(tail)/d log(j)``, about ``j*f(j)/tail(j)``."""
     tail, total, term = (
         series.tail(j, BASE_BITS),
@@ -153,7 +168,7 @@ def _integer_exp(x: float) -> int:
     return int(math.exp(x - shift * math.log(2))) << shift
 
 
-def _settle(series: Series, share: Share, low: int, high: int) -> int:
+def _settle(series: Series, share: Threshold, low: int, high: int) -> int:
     """Newton from the bracket, then the two comparisons that prove the radius."""
     j = low
     precision = BASE_BITS
@@ -186,7 +201,7 @@ def _newton_step(series: Series, j: int, gap: arb, precision: int) -> int | None
         return int(step.mid().ceil().unique_fmpz() or fmpz(0))
 
 
-def _walk(series: Series, share: Share, j: int, precision: int) -> int:
+def _walk(series: Series, share: Threshold, j: int, precision: int) -> int:
     """From a near guess to the radius, by proved comparisons, galloping if the guess is off."""
     step = 1
     if below(series, j, share, precision):

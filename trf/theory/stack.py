@@ -7,7 +7,7 @@ correlation with b: one FFT a head and layer, no N x N matrix.
 
 In the limit the kernel is the L-fold convolution of ``rho*delta_0 + (1-rho)*b/B``. For distances
 below a cut it depends on the weights below that cut only, so cutting hides nothing: the cut is
-doubled until the radius lies below it.
+raised until the radius lies below it. Tails too heavy for that are bracketed (`trf.theory.jump`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,13 @@ import sympy
 
 from trf.errors import ParameterError, UndecidedError
 from trf.expression import Bias, distance
-from trf.theory.field import ReceptiveField, SampledKernel
+from trf.series.discs import NotRegularError
+from trf.series.inversion import UndecidedTailError
+from trf.series.tails import Series
+from trf.theory.field import CertifiedKernel, ReceptiveField, SampledKernel, tokens
 from trf.theory.heads import Heads, read_heads
-from trf.theory.kernels import limit_series
+from trf.theory.jump import greatest_radius, least_radius
+from trf.theory.kernels import combine, limit_series
 
 MAX_CUT = 1 << 22
 ROUNDING = 64 * np.finfo(float).eps
@@ -140,28 +144,52 @@ def stack_field(
 
 def limit_stack_field(heads: Heads, eps: Fraction, n_layer: int, rho: Fraction) -> ReceptiveField:
     """The receptive field of L layers in the limit of many tokens."""
-    parts = [limit_series(bias) for bias in heads.biases]
+    parts = tuple(limit_series(bias) for bias in heads.biases)
     if any(part.start for part in parts):
         raise ParameterError(f"{heads.label}: a stack needs a finite weight at distance 0")
-    cut = 1 << 12
-    while cut <= MAX_CUT:
-        kernel = np.zeros(cut)
-        for bias, part in zip(heads.biases, parts, strict=True):
-            scale = float(part.total(64).mid()) / float(part.term(0, 64).mid())
-            raw = weights(bias, cut)
-            kernel += raw / (raw[0] * scale * len(parts))
-        kernel *= 1 - float(rho)
-        kernel[0] += float(rho)
-        cumulative = np.cumsum(_power(kernel, n_layer))
-        if cumulative[-1] > 1 - float(eps):
-            error = ROUNDING * n_layer * np.log2(2 * cut)
-            return _sampled(heads, eps, None, n_layer, rho, cumulative, error,
-                            f"{n_layer}-fold convolution by FFT, exact cut at {cut}")  # fmt: skip
-        cut *= 4
-    raise UndecidedError(
-        f"{heads.label}: the radius of {n_layer} layers lies beyond {MAX_CUT} tokens, the longest "
-        "convolution tried; give a finite length, length=N"
+    single = combine(parts, rho)
+    try:
+        least = least_radius(single, eps, n_layer)
+        cut = max(1 << 12, 1 << (2 * least).bit_length())
+        while cut <= MAX_CUT:
+            cumulative = np.cumsum(_power(_kernel(heads, parts, float(rho), cut), n_layer))
+            if cumulative[-1] > 1 - float(eps):
+                error = ROUNDING * n_layer * np.log2(2 * cut)
+                method = f"{n_layer}-fold convolution by FFT, exact cut at {cut}"
+                return _sampled(heads, eps, None, n_layer, rho, cumulative, error, method)
+            cut *= 4
+        greatest = greatest_radius(single, eps, n_layer)
+    except (UndecidedTailError, NotRegularError) as error:
+        raise UndecidedError(
+            f"{heads.label}: the radius of {n_layer} layers was not found: {error}"
+        ) from error
+    return ReceptiveField(
+        radius=greatest,
+        eps=eps,
+        length=None,
+        start=0,
+        method="one big jump, bracketed",
+        certified=False,
+        assumptions=(
+            f"proved: between {tokens(least)} and {tokens(greatest)}; the upper end is given",
+        ),
+        bias=heads.label,
+        kernel=CertifiedKernel(single),
+        n_layer=n_layer,
+        residual=rho,
     )
+
+
+def _kernel(heads: Heads, parts: tuple[Series, ...], rho: float, cut: int) -> np.ndarray:
+    """``rho*delta_0 + (1-rho)*b/B``, the mean over heads, below the cut."""
+    kernel = np.zeros(cut)
+    for bias, part in zip(heads.biases, parts, strict=True):
+        scale = float(part.total(64).mid()) / float(part.term(0, 64).mid())
+        raw = weights(bias, cut)
+        kernel += raw / (raw[0] * scale * len(parts))
+    kernel *= 1 - rho
+    kernel[0] += rho
+    return kernel
 
 
 def _power(kernel: np.ndarray, exponent: int) -> np.ndarray:
