@@ -52,10 +52,10 @@ class Plan:
     corpus: str = "code"
     length: int = 512
     eps: tuple[float, ...] = (0.5, 0.1, 0.05, 0.01)
-    n_windows: int = 32
+    n_windows: int = 16
     residual: float = 0.5
     lengths: tuple[int, ...] = (512, 1024, 2048, 4096, 9216)
-    n_segments: int = 8
+    n_segments: int = 4
     seed: int = 0
 
 
