@@ -1,4 +1,4 @@
-"""The two attention paths agree, in values and gradients, and are causal."""
+"""The attention paths agree, in values and gradients, with every kind of position; all causal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import math
 import pytest
 import torch
 
-from trf.errors import UnknownNameError
-from trf.nn.attention import BLOCK, attention, toeplitz
+from trf.errors import ParameterError, UnknownNameError
+from trf.nn.attention import BLOCK, Positions, attention, toeplitz
+from trf.nn.windows import Blocks, Window
 
 LENGTHS = [1, 2, 37, BLOCK, BLOCK + 1, 2 * BLOCK + 13]
 
@@ -88,3 +89,132 @@ def test_unknown_path_is_named():
     q, k, v = random_qkv(2)
     with pytest.raises(UnknownNameError, match="lean"):
         attention(q, k, v, None, "leen")
+
+
+SPANS = [None, Window(1), Window(5), Window(300), Window(10_000), Blocks(7), Blocks(300)]
+
+
+def some_positions(kind, length, span):
+    """Positions of a kind, and the tensors in them that learn."""
+    if kind == "rate":
+        return Positions(span=span, rate=torch.linspace(0.001, 0.01, 8)), []
+    if kind == "correction":
+        strength = torch.tensor([0.3, 0.1, 0.2], requires_grad=True)
+
+        def correction(i, j, q, k):
+            wave = torch.sin((i[:, None] - j) / 9) * torch.cos(i[:, None] / 50)
+            return strength[:, None, None] * wave + 0.1 * q @ k.mT
+
+        return Positions(span=span, correction=correction), [strength]
+    bias = some_bias(length, "log").clone()
+    if kind == "learned bias":
+        bias.requires_grad_()
+        return Positions(bias, span), [bias]
+    return Positions(bias, span) if kind == "bias" else Positions(span=span), []
+
+
+@pytest.mark.parametrize("span", SPANS, ids=str)
+@pytest.mark.parametrize("kind", ["nothing", "bias", "learned bias", "rate", "correction"])
+def test_windows_rates_and_corrections_agree_with_the_reference(span, kind):
+    length = 2 * BLOCK + 90
+    results = []
+    for path in ("reference", "lean"):
+        q, k, v = random_qkv(length, batch=1)
+        how, learned = some_positions(kind, length, span)
+        out = attention(q, k, v, how, path)
+        weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(1))
+        (out * weights).sum().backward()
+        results.append([out.detach(), *(x.grad for x in (q, k, v, *learned))])
+    for reference, lean in zip(*results, strict=True):
+        assert torch.allclose(reference, lean, atol=1e-5, rtol=1e-5)
+
+
+def test_explicit_logits_of_many_blocks_are_computed_again_with_the_same_gradients():
+    length = 6 * BLOCK + 5
+    results = []
+    for path in ("reference", "lean"):
+        q, k, v = random_qkv(length, batch=1, heads=3, width=4)
+        how, learned = some_positions("learned bias", length, None)
+        (attention(q, k, v, how, path) ** 2).sum().backward()
+        results.append([x.grad for x in (q, k, v, *learned)])
+    for reference, lean in zip(*results, strict=True):
+        assert torch.allclose(reference, lean, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("span", SPANS, ids=str)
+def test_nothing_is_seen_outside_the_span(span):
+    length, at = 2 * BLOCK + 90, 2 * BLOCK + 17
+    q, k, v = random_qkv(length, batch=1)
+    attention(q, k, v, Positions(span=span))[:, :, at].sum().backward()
+    seen = torch.arange(length) <= at if span is None else span.mask(length)[at]
+    for x in (k, v):
+        assert (x.grad[:, :, ~seen] == 0).all()
+    assert (v.grad[:, :, seen] != 0).any(-1).all()
+
+
+def test_masks_are_what_the_definitions_say():
+    i, j = torch.arange(20)[:, None], torch.arange(20)
+    assert torch.equal(Window(4).mask(20), (i >= j) & (i - j < 4))
+    assert torch.equal(Window(4, bidirectional=True).mask(20), (i - j).abs() < 4)
+    assert torch.equal(Blocks(4).mask(20), (i >= j) & (i // 4 - j // 4 <= 1))
+
+
+@pytest.mark.parametrize("width", [0, -1, 2.0, True])
+def test_a_width_is_a_positive_integer(width):
+    for span in (Window, Blocks):
+        with pytest.raises(ParameterError, match="width"):
+            span(width)
+
+
+def test_a_bidirectional_window_is_no_span_of_causal_attention():
+    with pytest.raises(ParameterError, match="causal"):
+        Positions(span=Window(4, bidirectional=True))
+
+
+def test_a_rate_never_overflows():
+    # exp(rate * n) alone would be 1e70 at n = 65,536; here the same exponents at a shorter length.
+    length = 4096
+    q, k, v = random_qkv(length, batch=1, heads=1, width=4)
+    rate = torch.full((4,), 160.0 / length)
+    out = attention(q, k, v, Positions(rate=rate))
+    out.sum().backward()
+    assert all(torch.isfinite(x).all() for x in (out, q.grad, k.grad, v.grad))
+    n = torch.arange(length - 1, -1, -1)
+    logits = (q[0, 0, -1] * k[0, 0]).sum(-1) * torch.exp(-160.0 / length * n) / 2
+    assert torch.allclose(out[0, 0, -1], logits.softmax(-1) @ v[0, 0], atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("span", SPANS, ids=str)
+@pytest.mark.parametrize("kind", ["nothing", "bias"])
+def test_flex_computes_the_same_forward(span, kind):
+    q, k, v = random_qkv(300, batch=1)
+    how, _ = some_positions(kind, 300, span)
+    with torch.no_grad():
+        out = attention(q, k, v, how, "flex")
+    assert torch.allclose(out, attention(q, k, v, how), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [(Positions(), "CUDA only"), (Positions(rate=torch.ones(8)), "for this encoding use")],
+)
+def test_flex_says_what_it_cannot_do(how, message):
+    with pytest.raises(ParameterError, match=message):
+        attention(*random_qkv(16), how, "flex")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="FlexAttention has gradients on CUDA")
+@pytest.mark.parametrize("span", SPANS, ids=str)
+@pytest.mark.parametrize("kind", ["nothing", "bias", "learned bias"])
+def test_flex_agrees_on_cuda_with_gradients(span, kind):
+    results = []
+    for path in ("reference", "flex"):
+        q, k, v = (x.detach().cuda().requires_grad_() for x in random_qkv(300, width=16))
+        how, learned = some_positions(kind, 300, span)
+        moved = Positions(None if how.bias is None else how.bias.cuda(), span)
+        out = attention(q, k, v, moved, path)
+        (out**2).sum().backward()
+        results.append([out.detach().cpu(), *(x.grad.cpu() for x in (q, k, v, *learned))])
+    for reference, flex in zip(*results, strict=True):
+        assert torch.allclose(reference, flex, atol=1e-5, rtol=1e-4)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 
 import pytest
 import safetensors.torch
+import sympy
 import torch
 
+from trf import encodings
 from trf.encodings import Encoding
+from trf.encodings.sandwich import sandwich
 from trf.errors import CheckpointError
 from trf.nn import Decoder, DecoderConfig, checkpoint, load, read_header, save, zoo_names
 
@@ -56,14 +60,71 @@ def test_a_folder_with_a_model_is_the_model(model, tmp_path):
     assert load(model) is model
 
 
-def test_an_encoding_of_ones_own_is_given_again(tmp_path):
-    mine = Encoding.from_expression("-r*sqrt(n)", name="mine")
-    made = Decoder(DecoderConfig("mine", n_layer=1, n_head=1, n_embd=8), encoding=mine)
+def halves(n_head):
+    return tuple(sympy.Rational(h, 2) for h in range(1, n_head + 1))
+
+
+MINE = {
+    "root": Encoding.from_expression("-r*sqrt(n)"),
+    "latex": Encoding.from_expression(r"-r_1\log(1+r_2|m-n|)"),
+    "real": Encoding.from_expression("-abs(s)*n", assume={"s": "real"}),
+    "fixed": Encoding.from_expression("-m*n**r", fixed={"m": halves}),
+    "keyword": Encoding.from_expression("-lambda*n"),
+    "sandwich": sandwich(8),
+    "rope": replace(encodings.get("rope"), settings={"base": 500.0}),
+}
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_an_encoding_of_ones_own_travels_with_the_checkpoint(name, tmp_path):
+    mine = MINE[name]
+    made = Decoder(DecoderConfig("mine", n_layer=1, n_head=2, n_embd=8), encoding=mine)
     path = save(made, tmp_path / "m.safetensors")
-    with pytest.raises(CheckpointError, match="can't be run: unknown encoding 'mine'"):
-        load(path)
-    tokens = torch.arange(9)[None]
-    assert torch.equal(load(path, encoding=mine)(tokens), made(tokens))
+    tokens = torch.arange(30)[None]
+    for read in (load(path), load(path, encoding=mine)):
+        assert torch.equal(read(tokens), made(tokens))
+        assert read.encoding.title == mine.title
+        assert read.encoding.answer().status == mine.answer().status
+        if mine.bias is not None:
+            assert read.bias.values() == made.bias.values()
+    again = save(load(path), tmp_path / "again.safetensors")
+    assert read_header(again)["config"] == read_header(path)["config"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"expression": "__import__('os')"}, "can't be run"),
+        ({"expression": "-r*k"}, "no value for k"),
+        ({"expression": "-r*Sum(1/(k+n+1), (k, 1, 10**9))"}, "can't be evaluated"),
+        ({"fixed": {"r": ["n"]}}, "must be numbers"),
+        ({"fixed": {"r": ["1"]}}, "1 values for 2 heads"),
+        ({"fixed": 3}, "can't be read"),
+        ({"kind": "magic"}, "can't be read"),
+        ({"learnable": [{"name": "r"}]}, "can't be read"),
+        ({"mechanism": "magic"}, "unknown mechanism"),
+        ({"settings": {"base": "x"}}, "can't be read"),
+    ],
+)
+def test_a_definition_that_cannot_be_used(change, message, tmp_path):
+    made = Decoder(DecoderConfig("mine", n_layer=1, n_head=2, n_embd=8), encoding=MINE["root"])
+    config = made.config.to_dict()
+    config["custom"] = {**config["custom"], **change}
+    path = tmp_path / "m.safetensors"
+    write(path, {"format": 1, "config": config}, made.state_dict())
+    assert message in one_line(path)
+
+
+def test_the_catalogue_needs_no_definition(model):
+    assert "custom" not in model.config.to_dict()
+
+
+@pytest.mark.parametrize("name", ["t5", "tisa", "fire", "learned", "xpos", "rerope"])
+def test_every_kind_of_encoding_travels(name, tmp_path):
+    made = Decoder(DecoderConfig(name, n_layer=1, n_head=2, n_embd=8, train_length=40))
+    read = load(save(made, tmp_path / "m.safetensors"))
+    tokens = torch.arange(30)[None]
+    assert torch.equal(read(tokens), made(tokens))
 
 
 def test_nothing_there_names_the_shipped_ones(monkeypatch, tmp_path, model):

@@ -152,7 +152,7 @@ def test_the_command_names_what_differs_from_the_defaults():
     ("settings", "error", "message"),
     [
         ({"encoding": "alibbi"}, UnknownNameError, "alibi"),
-        ({"encoding": "rope"}, ParameterError, "can't run"),
+        ({"encoding": "permuteformer"}, ParameterError, "can't run"),
         ({"corpus": "coed"}, UnknownNameError, "code"),
         ({"learningrate": 1}, ParameterError, "unknown setting 'learningrate'"),
         ({"tokens": 0}, ParameterError, "tokens"),

@@ -19,6 +19,8 @@ from trf.encodings import Encoding
 from trf.errors import ParameterError
 from trf.expression import distance
 
+MAX_TERMS = 10_000  # of a sum that is written out
+
 
 def compile_expression(expr: sympy.Expr, names: tuple[sympy.Symbol, ...]) -> Callable[..., Tensor]:
     """The function of float64 tensors that evaluates `expr` at values of the symbols `names`.
@@ -45,8 +47,10 @@ def compile_expression(expr: sympy.Expr, names: tuple[sympy.Symbol, ...]) -> Cal
             return symbol
         return node.func(*map(hoist, node.args)) if node.args else node
 
-    expr = expr.doit()  # a Sum with a fixed range becomes its terms
     try:
+        for node in expr.atoms(ExprWithLimits):
+            _check_range(node)
+        expr = expr.doit()  # a Sum with a fixed range becomes its terms
         if expr.has(ExprWithLimits):
             raise NotImplementedError("a sum or integral without a fixed range")
         hoisted = hoist(expr)
@@ -66,6 +70,15 @@ def compile_expression(expr: sympy.Expr, names: tuple[sympy.Symbol, ...]) -> Cal
     return evaluate
 
 
+def _check_range(node: Any) -> None:
+    """Refuse a sum whose terms can't be written out one by one."""
+    terms = sympy.Integer(1)
+    for _, low, high in node.limits:
+        terms *= high - low + 1
+    if not terms.is_Integer or terms > MAX_TERMS:
+        raise NotImplementedError(f"a sum or integral without a fixed range of {MAX_TERMS} terms")
+
+
 class AdditiveBias(nn.Module):
     """The bias p(n) of every head, derived from the encoding's symbolic expression.
 
@@ -73,7 +86,8 @@ class AdditiveBias(nn.Module):
 
     Fixed parameters (the slopes of ALiBi) come from `encoding.head_values`; learnable ones
     (KERPLE) are `nn.Parameter`s of shape (H,), drawn from U(low, high) and shared by all layers.
-    `clamp_` puts them back into their domain; the trainer calls it after each step.
+    They stay in their domain whatever an optimiser does: every use first projects them onto it
+    (`clamp_`), as the KERPLE authors' code does.
 
     Args:
         encoding: an encoding with a bias (additive, none or window).
@@ -140,6 +154,7 @@ class AdditiveBias(nn.Module):
         cached = self._cached
         if cached is not None and cached.shape[1] >= length:
             return cached[:, :length]
+        self.clamp_()
         n = torch.arange(length, dtype=torch.float64)
         columns = [
             self.learnable[name].cpu().unsqueeze(1)
@@ -157,15 +172,22 @@ class AdditiveBias(nn.Module):
 
     @torch.no_grad()
     def clamp_(self) -> None:
-        """Put every learnable parameter back into [minimum, maximum], in place."""
+        """Put every learnable parameter back into [minimum, maximum], in place.
+
+        One that is there already is not touched, so that graphs which hold it stay valid.
+        """
         for name, r in self.ranges.items():
-            low = None if r.minimum is None else float(r.minimum)
-            high = None if r.maximum is None else float(r.maximum)
-            if low is not None or high is not None:
-                self.learnable[name].clamp_(low, high)
+            value = self.learnable[name]
+            inside = value.clamp(
+                -torch.inf if r.minimum is None else float(r.minimum),
+                torch.inf if r.maximum is None else float(r.maximum),
+            )
+            if not torch.equal(value, inside):
+                value.copy_(inside)
 
     def values(self) -> list[dict[str, float]]:
         """The parameters of every head as they stand, fixed and learned, for the theory side."""
+        self.clamp_()
         rows = {**self.fixed, **{name: p.tolist() for name, p in self.learnable.items()}}
         return [{name: rows[name][head] for name in self.names} for head in range(self.n_head)]
 

@@ -63,7 +63,7 @@ def load(source: str | Path | Decoder, encoding: Encoding | None = None) -> Deco
     Args:
         source: a file, the folder of a training run, or the name of a shipped checkpoint
             (`zoo_names()`); a decoder is handed back as it is.
-        encoding: the encoding itself, for a checkpoint whose encoding is not in the catalogue.
+        encoding: the encoding itself, in place of the one that the checkpoint names or defines.
 
     Raises:
         CheckpointError: nothing there, not a checkpoint of trf, or one that does not fit itself.
@@ -91,7 +91,7 @@ def load(source: str | Path | Decoder, encoding: Encoding | None = None) -> Deco
     except CheckpointError as error:
         raise CheckpointError(f"{path} does not fit its own configuration: {error}") from error
     except TRFError as error:
-        raise CheckpointError(f"{path} can't be run: {error}") from error
+        raise CheckpointError(f"{path} can't be run: {' '.join(str(error).split())}") from error
     model.provenance = dict(header.get("provenance", {}))
     return model.eval()
 
