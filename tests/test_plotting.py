@@ -27,7 +27,8 @@ def curve(n=64, m=0.1):
 def record(name, **changes):
     values = curve()
     return {
-        "encoding": name, "title": name, "status": "converges", "length": 64, "train_length": 64,
+        "encoding": name, "title": name, "status": "converges",
+        "heads": [{}], "length": 64, "train_length": 64,
         "theory": {"curve": values.tolist(), "radius": {"0.5": 7, "0.1": 23, "0.01": 40}},
         "measured": {"curve": values.tolist(), "low": (values * 0.9).tolist(),
                      "high": values.tolist(), "radius": {"0.5": 8, "0.1": 24, "0.01": 41}},
@@ -86,8 +87,13 @@ def test_overlay_has_one_panel_an_encoding(count):
 
 
 def test_perplexity_figure():
-    figure = plotting.perplexity_figure([record("alibi"), record("sinusoidal")])
-    assert len(figure.axes) == 2
+    exploding = [{"length": 64, "perplexity": 5.0}, {"length": 128, "perplexity": 50.0}]
+    outside = record("sinusoidal", heads=None, status="no p(n)", perplexity=exploding)
+    figure = plotting.perplexity_figure([record("alibi"), outside])
+    left, right = figure.axes
+    assert right.get_ylim()[1] < 2
+    assert left.get_ylim()[1] > 50
+    assert "×10 at 128" in figure.legends[0].get_texts()[1].get_text()
     plt.close(figure)
 
 

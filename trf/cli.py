@@ -11,7 +11,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from trf import __version__
@@ -249,10 +248,10 @@ def train(arguments: argparse.Namespace) -> None:
 
 
 def _text(arguments: argparse.Namespace) -> bytes:
-    if arguments.text is not None:
-        return Path(arguments.text).read_bytes()
     from trf import corpora
 
+    if arguments.text is not None:
+        return corpora.read_text(arguments.text)
     return corpora.load(arguments.corpus).test
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 import trf
-from trf import corpora
+from trf import corpora, encodings
 from trf.empirical import EmpiricalReceptiveField, empirical_receptive_field
 from trf.errors import TextError
 from trf.evaluation import perplexity
@@ -92,7 +92,8 @@ def make_figures(
         raise TextError(f"{plan.corpus} has {len(text)} bytes of test text; {needed} are needed")
     known = {} if fresh else _earlier(folder / MEASUREMENTS)
     records = []
-    bar = tqdm(list(models or zoo_names()), desc="measuring", unit="model", disable=not progress)
+    chosen = list(models or sorted(zoo_names(), key=encodings.names().index))
+    bar = tqdm(chosen, desc="measuring", unit="model", disable=not progress)
     for model in bar:
         bar.set_postfix_str(Path(model).stem)
         record = _record(model, text, plan, known)

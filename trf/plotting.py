@@ -229,32 +229,53 @@ def _overlay_panel(ax: Axes, record: Mapping[str, Any], eps: Sequence[float]) ->
 def perplexity_figure(records: Sequence[Mapping[str, Any]]) -> Figure:
     """Perplexity against length, all encodings, non-overlapping windows.
 
-    The left panel shows perplexity itself, the right one its ratio to the value at the training
-    length, so that encodings of different quality compare by how they extrapolate.
+    The left panel shows perplexity itself, the right one its ratio to the value at the shortest
+    length, so that encodings of different quality compare by how they extrapolate. The right axis
+    fits the encodings with a bias p(n); the others may leave the frame, and the legend says where
+    they end.
+
+    Args:
+        records: as `trf figures` writes them: `encoding`, `title`, `status`, `heads` (None where
+            there is no p(n)), `train_length` and `perplexity`, rows of `length`, `perplexity`
+            and `standard_error` in nats (or None).
+
+    Raises:
+        ParameterError: there are no records.
     """
     if not records:
         raise ParameterError("there is nothing to draw: no model was measured")
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.0), layout="constrained")
+        framed = [1.0]
         for index, record in enumerate(records):
             rows = record["perplexity"]
             lengths = [row["length"] for row in rows]
             values = np.array([row["perplexity"] for row in rows])
+            spread = [(row.get("standard_error") or 0.0) * row["perplexity"] for row in rows]
+            ratio = values / values[0]
+            label = f"{record['title']}: {record['status']}"
+            if record["heads"] is not None:
+                framed.extend(ratio)
+            else:
+                label += f" (×{ratio[-1]:.2g} at {lengths[-1]})"
             common: dict[str, Any] = {
                 "color": colour(record["encoding"]),
-                "label": f"{record['title']} ({record['status']})",
+                "label": label,
                 "marker": _MARKERS[index % len(_MARKERS)],
-                "train_length": record["train_length"],
             }
-            perplexity(lengths, values, ax=left, **common)
-            perplexity(lengths, values / values[0], ax=right, **common)
+            perplexity(lengths, values, ax=left, error=spread, **common)
+            perplexity(lengths, ratio, ax=right, **common)
+        for ax in (left, right):
+            ax.axvline(records[0]["train_length"], color="#888888", linewidth=0.9, linestyle=":")
+        margin = 0.08 * (max(framed) - min(framed)) + 0.005
+        right.set_ylim(min(framed) - margin, max(framed) + margin)
+        left.set_yscale("log")
+        for format_axis in (left.yaxis.set_major_formatter, left.yaxis.set_minor_formatter):
+            format_axis(FuncFormatter(lambda y, _: f"{y:g}"))
         left.set_ylabel("perplexity per byte")
         right.set_ylabel(f"perplexity relative to {records[0]['perplexity'][0]['length']} tokens")
         for ax in (left, right):
             ax.set_xlabel("evaluation length (tokens = bytes)")
-            ax.set_yscale("log")
-            ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
-            ax.yaxis.set_minor_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
         handles, labels = left.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right center", fontsize=8)
         figure.suptitle(
