@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 import trf
-from trf.empirical import REDUCTIONS, empirical_receptive_field, gradient_norms
+from trf.empirical import REDUCTIONS, empirical_receptive_field, measure
+from trf.empirical.gradient import squared_norms
 from trf.encodings import Encoding
 from trf.errors import CheckpointError, ParameterError, TextError, UnknownNameError
 from trf.nn import Decoder, DecoderConfig, save
@@ -132,8 +133,8 @@ def test_the_jacobian_is_the_jacobian(model):
         lambda e: model.forward_embeddings(e)[0, -1], x
     )  # (C, 1, N, C)
     exact = jacobian[:, 0].double().square().sum(dim=(0, 2)).sqrt()
-    got = gradient_norms(model, window, "jacobian", torch.eye(16))
-    assert torch.allclose(got[0], exact, rtol=1e-5)
+    got = squared_norms(model, window, "jacobian", torch.eye(16)[None], [-1]).output.sqrt()
+    assert torch.allclose(got[0, 0, 0], exact, rtol=1e-5)
 
 
 def test_projections_estimate_the_jacobian(model):
@@ -148,7 +149,7 @@ def test_the_result_repeats_and_batches_do_not_matter(model, monkeypatch):
     assert np.array_equal(first.curve, again.curve)
     other = empirical_receptive_field(model, TEXT, length=50, n_windows=7, seed=1, **QUIET)
     assert not np.array_equal(first.curve, other.curve)
-    monkeypatch.setattr(trf.empirical, "_TOKENS_AT_ONCE", 100)
+    monkeypatch.setattr(measure, "TOKENS_AT_ONCE", 100)
     small = empirical_receptive_field(model, TEXT, length=50, n_windows=7, **QUIET)
     assert np.allclose(first.window_curves, small.window_curves, atol=1e-5)
 
