@@ -132,9 +132,22 @@ def constant(value: sympy.Expr) -> Callable[[], arb]:
     if isinstance(value, sympy.Add | sympy.Mul):
         operation = add if isinstance(value, sympy.Add) else mul
         parts = [constant(part) for part in value.args]
-        return lambda: reduce(operation, [part() for part in parts])
+        return _remembered(lambda: reduce(operation, [part() for part in parts]))
     compiled = _compile_node(value, sympy.Dummy())
-    return lambda: compiled(arb(0))
+    return _remembered(lambda: compiled(arb(0)))
+
+
+def _remembered(evaluate: Callable[[], arb]) -> Callable[[], arb]:
+    """The same, evaluated once for each precision."""
+    known: dict[int, arb] = {}
+
+    def value() -> arb:
+        precision = flint.ctx.prec
+        if precision not in known:
+            known[precision] = evaluate()
+        return known[precision]
+
+    return value
 
 
 def number(value: sympy.Expr) -> arb:

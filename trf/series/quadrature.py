@@ -45,20 +45,26 @@ def quadrature(p: sympy.Expr, x: sympy.Symbol) -> Callable[[arb], arb]:
     The evaluation raises NotRegularError where the calculus of discs has no bound or the tail is
     too slow for a moderate number of pieces.
     """
+    term = compile_term(p, x)
+    tables: dict[int, list[_Table]] = {}
     reduced = _in_logarithm(p, x)
     if reduced is None:
-        term = compile_term(p, x)
-        tables: dict[int, list[_Table]] = {}
         return lambda a: _tabulated(tables, term, a, None)
     exponent, y, shift = reduced
-    term = compile_term(exponent, y)
+    in_logarithm = compile_term(exponent, y)
     logarithmic: dict[int, list[_Table]] = {}
     bracket = _one_shift(p, x)
 
     def rest(v: arb) -> arb | None:
         return None if bracket is None else bracket(v.exp() - number(shift))
 
-    return lambda a: _tabulated(logarithmic, term, (a + number(shift)).log(), rest)
+    def evaluate(a: arb) -> arb:
+        try:
+            return _tabulated(logarithmic, in_logarithm, (a + number(shift)).log(), rest)
+        except NotRegularError:
+            return _tabulated(tables, term, a, None)
+
+    return evaluate
 
 
 def _one_shift(p: sympy.Expr, x: sympy.Symbol) -> Callable[[arb], arb | None] | None:

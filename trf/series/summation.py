@@ -76,12 +76,12 @@ class EulerMaclaurin(Series):
         """The tail from ``first``, or from the next point where it is known well enough."""
         step = 0
         with working(precision):
-            scale = _log(self.smooth.at(first).lower()) - precision * math.log(2)
+            unit = self.smooth.at(first).lower()
         while step <= MAX_HEAD:
             point = first + step
-            tail = self._negligible(point, scale, precision)
+            tail = self._negligible(point, unit, precision)
             if tail is None:
-                tail = self._euler_maclaurin(point, scale, precision)
+                tail = self._euler_maclaurin(point, unit, precision)
             if tail is not None:
                 return tail, point
             step = 2 * step + 16
@@ -89,26 +89,26 @@ class EulerMaclaurin(Series):
             f"no remainder below 2^-{precision} was proved within {MAX_HEAD} terms of n = {first}"
         )
 
-    def _negligible(self, at: int, log_target: float, precision: int) -> arb | None:
-        """``[0, f(at)*(1 + at/(decay-1))]`` where that is below the target."""
+    def _negligible(self, at: int, unit: arb, precision: int) -> arb | None:
+        """``[0, f(at)*(1 + at/(decay-1))]`` where that is below ``2^-precision`` units."""
         with working(precision):
             value = self.smooth.at(at)
-            if _log(value) >= log_target:
+            target = unit * arb(2) ** -precision
+            if not value < target:
                 return None
             bound = steepest(self.smooth, arb(fmpz(at)))
             if bound is None:
                 return None
             top = (value * (1 + bound.start / (bound.decay - 1))).upper()
-            return arb(top / 2, top / 2) if _log(top) < log_target else None
+            return arb(top / 2, top / 2) if top < target else None
 
-    def _euler_maclaurin(self, at: int, log_target: float, precision: int) -> arb | None:
+    def _euler_maclaurin(self, at: int, unit: arb, precision: int) -> arb | None:
         with working(precision):
-            found = remainder(self.smooth, at, log_target)
+            found = remainder(self.smooth, at, unit, precision)
             area = None
             if found is None:
                 area = self.integral(arb(fmpz(at)))
-                log_target = max(log_target, _log(area.lower()) - precision * math.log(2))
-                found = remainder(self.smooth, at, log_target)
+                found = remainder(self.smooth, at, unit.max(area).lower(), precision)
             if found is None:
                 return None
             order, error = found
@@ -216,12 +216,12 @@ class Truncated(Series):
             return arb(0), self.end
         step = 0
         with working(precision):
-            scale = _log(self.smooth.at(first).lower()) - precision * math.log(2)
+            unit = self.smooth.at(first).lower()
             while step <= MAX_HEAD:
                 point = first + step
                 if point >= self.end:
                     return arb(0), self.end
-                found = remainder(self.smooth, point, scale)
+                found = remainder(self.smooth, point, unit, precision)
                 if found is not None:
                     order, error = found
                     area = self.integral(arb(fmpz(point)), arb(fmpz(self.end)))
@@ -235,17 +235,17 @@ class Truncated(Series):
         )
 
 
-def remainder(smooth: Term, at: int, log_target: float) -> tuple[int, arb] | None:
-    """A number of terms K whose remainder is below the target, and that remainder."""
+def remainder(smooth: Term, at: int, unit: arb, precision: int) -> tuple[int, arb] | None:
+    """A number of terms K whose remainder is below ``2^-precision`` units, and that remainder."""
     best: tuple[int, arb] | None = None
     taus = [arb(tau) for tau in TAUS]
-    with flint.ctx.workprec(64):
+    with flint.ctx.workprec(64 + at.bit_length()):
         while taus:
             tau = taus.pop(0)
             bound = try_disc_bound(smooth.p, smooth.n, arb(fmpz(at)), tau)
             if bound is None:
                 continue
-            order = _order(bound, at, log_target)
+            order = _order(bound, at, unit, precision)
             if order is not None and (best is None or order < best[0]):
                 best = order, _remainder_ball(bound, order)
             if order is not None and order <= GOOD_ORDER:
@@ -275,11 +275,11 @@ def steepest(term: Term, at: arb) -> DiscBound | None:
     return None
 
 
-def _order(bound: DiscBound, at: int, log_target: float) -> int | None:
+def _order(bound: DiscBound, at: int, unit: arb, precision: int) -> int | None:
     """The least K with a remainder below the target, in floats (the bound itself is a ball)."""
     step = math.log(2 * math.pi * float(bound.tau)) + math.log(at)
     growth = float(bound.growth)
-    base = math.log(4) + _log(bound.height) + math.log(at) - log_target + 1e-6
+    base = math.log(4 * at) + _log(bound.height / unit) + precision * math.log(2) + 1e-6
 
     def excess(order: int) -> float:
         free = 2 * order - 1 - growth
@@ -306,7 +306,9 @@ def _remainder_ball(bound: DiscBound, order: int) -> arb:
 
 
 def _log(x: arb) -> float:
-    """A float near ``log(x)``; -inf for zero."""
+    """A float near ``log(x)``; -inf for zero, inf for what is not finite."""
+    if not x.is_finite():
+        return math.inf
     return float(x.log().mid()) if x > 0 else -math.inf
 
 

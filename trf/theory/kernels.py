@@ -10,13 +10,11 @@ from trf.expression import Bias, distance
 from trf.series.combined import Mean, TwoSided, WithResidual
 from trf.series.convergence import converges
 from trf.series.discs import NotRegularError
-from trf.series.enclosure import NoEnclosureError, direct, enclose, truncate
+from trf.series.enclosure import NoEnclosureError, enclose, truncate
 from trf.series.integrals import DivergentIntegral
 from trf.series.inversion import BASE_BITS, Share, UndecidedTailError, radius
 from trf.series.tails import Series
 from trf.series.verdict import Status
-
-MAX_TERM_BY_TERM = 1 << 18
 
 
 @lru_cache(maxsize=256)
@@ -37,29 +35,25 @@ def limit_series(bias: Bias) -> Series:
     return series
 
 
+class NotSummedError(UndecidedError):
+    """A long sum that was not enclosed; floats are the remedy."""
+
+
 @lru_cache(maxsize=256)
 def finite_series(bias: Bias, length: int) -> Series:
     """The first ``length`` terms of a bias without free parameters.
 
     Raises:
-        UndecidedError: the sum could not be enclosed.
+        NotSummedError: the sum could not be enclosed.
     """
     try:
-        return truncate(bias.expr, distance(), length)
-    except NoEnclosureError as error:
-        if length <= MAX_TERM_BY_TERM:
-            return _term_by_term(bias, length)
-        raise UndecidedError(
-            f"{bias.source} over {length} tokens could not be summed with a proved error "
-            f"({error}); up to {MAX_TERM_BY_TERM} tokens it is summed term by term"
+        series = truncate(bias.expr, distance(), length)
+        series.total(BASE_BITS)
+    except (NoEnclosureError, NotRegularError) as error:
+        raise NotSummedError(
+            f"the sum of exp({bias.expr}) over {length} tokens was not enclosed: {error}"
         ) from error
-
-
-def _term_by_term(bias: Bias, length: int) -> Series:
-    try:
-        return direct(bias.expr, distance(), length)
-    except NoEnclosureError as error:
-        raise UndecidedError(f"{bias.source} can't be summed: {error}") from error
+    return series
 
 
 def _divergence(bias: Bias, why: str) -> DivergenceError:

@@ -14,8 +14,8 @@ from trf.series.inversion import Share
 from trf.series.tails import Series
 from trf.theory.field import CertifiedKernel, ReceptiveField
 from trf.theory.heads import Heads, read_heads
-from trf.theory.kernels import combine, finite_series, limit_series, solve
-from trf.theory.stack import limit_stack_field, stack_field
+from trf.theory.kernels import NotSummedError, combine, finite_series, limit_series, solve
+from trf.theory.stack import MAX_FLOATS, limit_stack_field, sampled_field, stack_field
 
 
 def theoretical_receptive_field(
@@ -89,10 +89,15 @@ def theoretical_receptive_field(
         if length is not None:
             return stack_field(heads, share_left, length, n_layer, rho)
         return limit_stack_field(heads, share_left, n_layer, rho)
-    parts = tuple(_series(head, length) for head in heads.biases)
-    share = Share(share_left, bound)
     if bound != 0 and rho:
         raise ParameterError("logit_bound goes without a residual share: it bounds one head")
+    try:
+        parts = tuple(_series(head, length) for head in heads.biases)
+    except NotSummedError:
+        if length is None or length > MAX_FLOATS or bound != 0 or bidirectional:
+            raise
+        return sampled_field(heads, share_left, length, rho)
+    share = Share(share_left, bound)
 
     def one(series: Series, label: str, inner: tuple[ReceptiveField, ...]) -> ReceptiveField:
         return ReceptiveField(

@@ -12,6 +12,7 @@ raised until the radius lies below it. Tails too heavy for that are bracketed (`
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -29,6 +30,7 @@ from trf.theory.jump import greatest_radius, least_radius
 from trf.theory.kernels import combine, limit_series
 
 MAX_CUT = 1 << 22
+MAX_FLOATS = 1 << 24
 ROUNDING = 64 * np.finfo(float).eps
 
 
@@ -142,6 +144,24 @@ def stack_field(
                     f"last row of the attention matrix to the power {n_layer}, by FFT")  # fmt: skip
 
 
+def sampled_field(heads: Heads, eps: Fraction, length: int, rho: Fraction) -> ReceptiveField:
+    """One layer at a finite length in floats, where the sum was not enclosed; not certified."""
+    method = "sum in float64"
+    curves, singles = [], []
+    for bias in heads.biases:
+        curve = _cumulative(weights(bias, length))
+        curve = float(rho) + (1 - float(rho)) * curve
+        curves.append(curve)
+        one = Heads((bias,), str(bias), True)
+        error = ROUNDING * length
+        singles.append(_sampled(one, eps, length, 1, rho, curve, error, method, "of the sum"))
+    if heads.single:
+        return replace(singles[0], bias=heads.label)
+    mean = np.mean(curves, axis=0)
+    whole = _sampled(heads, eps, length, 1, rho, mean, ROUNDING * length, method, "of the sum")
+    return replace(whole, heads=tuple(singles))
+
+
 def limit_stack_field(heads: Heads, eps: Fraction, n_layer: int, rho: Fraction) -> ReceptiveField:
     """The receptive field of L layers in the limit of many tokens."""
     parts = tuple(limit_series(bias) for bias in heads.biases)
@@ -219,10 +239,11 @@ def _sampled(
     cumulative: np.ndarray,
     error: float,
     method: str,
+    what: str = "of the FFT",
 ) -> ReceptiveField:
     wanted = float(1 - eps)
     j = int(np.argmax(cumulative > wanted)) + 1
-    assumptions = [f"the rounding error of the FFT is below {error:.1g} of the mass"]
+    assumptions = [f"the rounding error {what} is below {error:.1g} of the mass"]
     before = float(cumulative[j - 2]) if j > 1 else 0.0
     if min(abs(float(cumulative[j - 1]) - wanted), abs(before - wanted)) <= error:
         assumptions.append("the comparison that decides the radius is as close as that error")
