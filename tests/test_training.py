@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,15 +14,15 @@ import time
 import pytest
 import torch
 
-from trf import training
+from trf import perplexity, tokenisers, training
 from trf.errors import CheckpointError, ParameterError, TextError, TRFError, UnknownNameError
-from trf.nn import load, read_header
+from trf.nn import load, read_header, save
 from trf.recipe import Recipe
-from trf.training import draw_windows, train
+from trf.training import draw_windows, run, train
 
 SMALL = {
     "batch": 4, "length": 32, "n_layer": 1, "n_head": 2, "n_embd": 16, "learning_rate": 1e-2,
-    "threads": 1, "progress": False,
+    "threads": 1, "progress": False, "tensorboard": False,
 }  # fmt: skip
 
 
@@ -97,14 +99,14 @@ def test_killed_and_started_again_it_goes_on_along_the_same_curve(corpus, tmp_pa
 
 
 def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_state(corpus, tmp_path, monkeypatch):
-    draw = training.draw_windows
+    draw = run.draw_windows
 
     def poisoned(data, seed, step, batch, length):
         if step == 10:
             model.embedding.weight.data[:] = float("nan")
         return draw(data, seed, step, batch, length)
 
-    made = training.Decoder
+    made = run.Decoder
 
     def remember(config):
         nonlocal model
@@ -112,8 +114,8 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_state(corpus, tmp_pa
         return model
 
     model = None
-    monkeypatch.setattr(training, "Decoder", remember)
-    monkeypatch.setattr(training, "draw_windows", poisoned)
+    monkeypatch.setattr(run, "Decoder", remember)
+    monkeypatch.setattr(run, "draw_windows", poisoned)
     with pytest.raises(TRFError, match="not finite at step 11; the last good state stays in"):
         train("alibi", tmp_path, corpus, tokens=20 * 128, save_every=4, **SMALL)
     monkeypatch.undo()
@@ -162,6 +164,9 @@ def test_the_command_names_what_differs_from_the_defaults():
         ({"warmup": 1.5}, ParameterError, "warmup"),
         ({"learning_rate": 0}, ParameterError, "learning_rate"),
         ({"save_every": 0}, ParameterError, "save_every"),
+        ({"accumulate": 0}, ParameterError, "accumulate"),
+        ({"schedule": "linear"}, UnknownNameError, "inverse-sqrt"),
+        ({"tokeniser": "words"}, UnknownNameError, "bpe:SIZE"),
         ({"accelerator": "abacus"}, ParameterError, "abacus"),
         ({"accelerator": "cpu", "devices": 0}, ParameterError, "devices 0"),
         ({"precision": "3-bit"}, ParameterError, "3-bit"),
@@ -184,3 +189,156 @@ def test_a_state_of_something_else(corpus, tmp_path):
     (tmp_path / training.STATE).write_bytes(b"nonsense")
     with pytest.raises(CheckpointError, match="not a safetensors file"):
         train("alibi", tmp_path, corpus, tokens=128, **SMALL)
+
+
+def test_inverse_square_root():
+    recipe = Recipe(
+        "alibi", tokens=1000 * 1024, warmup=0.1, learning_rate=1.0, schedule="inverse-sqrt"
+    )
+    rates = [recipe.rate_at(step) for step in (0, 99, 100, 399)]
+    assert rates == pytest.approx([0.01, 1.0, (100 / 101) ** 0.5, 0.5])
+    assert "--schedule inverse-sqrt" in recipe.command()
+
+
+def test_pieces_give_the_same_gradient(corpus, tmp_path):
+    for pieces in (1, 4):
+        train("alibi", tmp_path / f"{pieces}", corpus, tokens=640, accumulate=pieces, **SMALL)
+    whole, pieces = (list(map(float, losses(tmp_path / name))) for name in ("1", "4"))
+    assert pieces == pytest.approx(whole, rel=1e-5)
+    with pytest.raises(ParameterError, match="in 3 pieces"):
+        train("alibi", tmp_path / "3", corpus, tokens=640, accumulate=3, **SMALL)
+
+
+def test_bf16_stays_near(corpus, tmp_path):
+    for precision in ("32-true", "bf16-mixed"):
+        settings = {**SMALL, "tokens": 20 * 128, "precision": precision, "accelerator": "cpu"}
+        train("alibi", tmp_path / precision, corpus, **settings)
+    full, half = (list(map(float, losses(tmp_path / p))) for p in ("32-true", "bf16-mixed"))
+    assert half != full
+    assert half == pytest.approx(full, rel=0.03)
+
+
+def test_models_are_kept_on_the_way(corpus, tmp_path):
+    settings = {**SMALL, "tokens": 30 * 128, "checkpoints": [1, 1280, 30 * 128]}
+    result = train("kerple-log", tmp_path, corpus, **settings)
+    assert sorted(result.kept) == [1, 1280]
+    halfway = load(result.kept[1280])
+    assert halfway.provenance["tokens"] == 1280
+    assert halfway.provenance["of_tokens"] == 30 * 128
+    text = b"the cat sat on the log, and the dog " * 9
+    scores = [
+        perplexity(m, text, [32], progress=False)[32].bits_per_byte
+        for m in (result.kept[1], result.kept[1280], result.checkpoint)
+    ]
+    assert scores == sorted(scores, reverse=True)
+    assert train("kerple-log", tmp_path, corpus, **settings).kept == result.kept
+    assert list(result.to_dict()["kept"]) == ["1", "1280"]
+    with pytest.raises(ParameterError, match="checkpoints"):
+        train("alibi", tmp_path / "other", corpus, tokens=128, checkpoints=[129], **SMALL)
+
+
+def test_bpe_travels_with_the_checkpoint_and_resumes(corpus, tmp_path, monkeypatch):
+    pytest.importorskip("tokenizers")
+    settings = {**SMALL, "tokens": 24 * 128, "tokeniser": "bpe:280", "save_every": 5}
+    whole = train("alibi", tmp_path / "whole", corpus, **settings)
+    model = load(whole.checkpoint)
+    tokeniser = tokenisers.of(model.provenance)
+    assert tokeniser.vocab_size == model.config.vocab_size > 256
+    assert whole.train_bits_per_byte < 3
+    scores = perplexity(model, "the cat sat on the log. " * 20, [32], progress=False)
+    assert scores[32].bits_per_byte < scores[32].nats_per_token / 0.6931
+    draw = run.draw_windows
+
+    def stop(data, seed, step, batch, length):
+        if step == 13:
+            raise KeyboardInterrupt
+        return draw(data, seed, step, batch, length)
+
+    monkeypatch.setattr(run, "draw_windows", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train("alibi", tmp_path / "cut", corpus, **settings)
+    monkeypatch.setattr(run, "draw_windows", draw)
+    monkeypatch.setattr(tokenisers, "build", None)  # it is read back, not learned again
+    assert train("alibi", tmp_path / "cut", corpus, **settings).resumed_from == 10
+    assert losses(tmp_path / "cut") == losses(tmp_path / "whole")
+
+
+def test_an_older_checkpoint_lacks_newer_settings(corpus, tmp_path):
+    """Their defaults stand in for them."""
+    path = train("alibi", tmp_path, corpus, tokens=128, **SMALL).checkpoint
+    model = load(path)
+    del model.provenance["recipe"]["schedule"], model.provenance["recipe"]["tokeniser"]
+    save(model, path)
+    assert train("alibi", tmp_path, corpus, tokens=128, **SMALL).status == "already finished"
+    with pytest.raises(ParameterError, match="schedule 'cosine' there, 'inverse-sqrt' here"):
+        train("alibi", tmp_path, corpus, tokens=128, schedule="inverse-sqrt", **SMALL)
+
+
+def test_a_full_disk_keeps_the_last_good_state(corpus, tmp_path, monkeypatch):
+    settings = {**SMALL, "tokens": 20 * 128, "save_every": 4}
+    flush, calls = os.fsync, []
+
+    def full(descriptor):
+        calls.append(descriptor)
+        if len(calls) == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CheckpointError, match=r"can't write .*state.*No space left"):
+        train("alibi", tmp_path, corpus, **settings)
+    monkeypatch.setattr(os, "fsync", flush)
+    assert not list(tmp_path.glob(".*.tmp"))
+    assert train("alibi", tmp_path, corpus, **settings).resumed_from == 8
+
+
+def test_tensorboard_where_it_is_installed(corpus, tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    train("alibi", tmp_path, corpus, tokens=5 * 128, **{**SMALL, "tensorboard": True})
+    events = EventAccumulator(str(tmp_path)).Reload()
+    logged = [event.value for event in events.Scalars("loss")]
+    assert logged == pytest.approx(list(map(float, losses(tmp_path))), rel=1e-6)
+    assert min(event.value for event in events.Scalars("tokens_per_second")) > 0
+    train("alibi", tmp_path / "without", corpus, tokens=128, **SMALL)
+    assert not list((tmp_path / "without").glob("events*"))
+
+
+TWO = """
+import sys
+from trf.training import train
+train("kerple-log", sys.argv[1], sys.argv[2], tokens=12 * 256, batch=8, length=32, n_layer=1,
+      n_head=2, n_embd=16, learning_rate=1e-2, threads=1, progress=False, tensorboard=False,
+      accelerator="cpu", devices=2, save_every=5)
+"""
+
+
+def test_two_processes_equal_one_with_twice_the_batch(corpus, tmp_path):
+    """Each of the two takes 4 windows a step, the one takes 8; by gloo, as torchrun starts them."""
+    script = tmp_path / "two.py"
+    script.write_text(TWO)
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+         str(script), str(tmp_path / "two"), corpus],
+        capture_output=True, text=True, timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    settings = {**SMALL, "batch": 8, "tokens": 12 * 256}
+    one = train("kerple-log", tmp_path / "one", corpus, **settings)
+    expected = list(map(float, losses(tmp_path / "one")))
+    assert list(map(float, losses(tmp_path / "two"))) == pytest.approx(expected, rel=1e-5)
+    two = read_header(tmp_path / "two")["provenance"]
+    assert two["valid_bits_per_byte"] == pytest.approx(one.valid_bits_per_byte, rel=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("c++") is None, reason="torch.compile needs a C++ compiler")
+def test_compiled_is_the_same(corpus, tmp_path):
+    for compiled in (False, True):
+        settings = {**SMALL, "tokens": 5 * 128, "compile": compiled, "accelerator": "cpu"}
+        train("alibi", tmp_path / str(compiled), corpus, **settings)
+    plain, compiled = (list(map(float, losses(tmp_path / n))) for n in ("False", "True"))
+    assert compiled == pytest.approx(plain, rel=1e-4)
+    assert load(tmp_path / "True").config.encoding == "alibi"

@@ -7,7 +7,10 @@ import math
 import shlex
 from dataclasses import dataclass
 
-from trf.errors import ParameterError
+from trf import tokenisers
+from trf.errors import ParameterError, unknown_name
+
+SCHEDULES = ("cosine", "inverse-sqrt")
 
 
 @dataclass(frozen=True)
@@ -17,13 +20,15 @@ class Recipe:
     Attributes:
         encoding, corpus: names.
         seed: of the initial weights and of the windows drawn.
-        tokens: bytes to train on; rounded up to whole steps.
+        tokens: to train on; rounded up to whole steps.
         batch, length: windows a step, and tokens a window.
         n_layer, n_head, n_embd: the shape of the decoder.
-        learning_rate: at its peak; linear warm-up over `warmup` of the steps, then a cosine down
-            to a tenth.
+        learning_rate: at its peak; linear warm-up over `warmup` of the steps, then `schedule`.
         weight_decay: of matrices; AdamW with betas 0.9, 0.98.
         clip: largest norm of the gradient.
+        schedule: `"cosine"`, down to a tenth of the peak, or `"inverse-sqrt"`,
+            peak * sqrt(w / (step + 1)) after w steps of warm-up.
+        tokeniser: `"bytes"`, or `"bpe:SIZE"`, learned from the training text.
     """
 
     encoding: str
@@ -39,6 +44,8 @@ class Recipe:
     warmup: float = 0.05
     weight_decay: float = 0.1
     clip: float = 1.0
+    schedule: str = "cosine"
+    tokeniser: str = "bytes"
 
     def __post_init__(self) -> None:
         for name in ("tokens", "batch", "length"):
@@ -51,6 +58,9 @@ class Recipe:
             raise ParameterError("learning_rate and clip must be positive")
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
             raise ParameterError(f"seed must be a nonnegative integer, got {self.seed!r}")
+        if self.schedule not in SCHEDULES:
+            raise unknown_name("schedule", str(self.schedule), SCHEDULES)
+        tokenisers.check_name(self.tokeniser)
 
     @property
     def steps(self) -> int:
@@ -68,6 +78,8 @@ class Recipe:
         warm = max(1, round(self.warmup * self.steps))
         if step < warm:
             return self.learning_rate * (step + 1) / warm
+        if self.schedule == "inverse-sqrt":
+            return self.learning_rate * math.sqrt(warm / (step + 1))
         done = (step - warm) / max(1, self.steps - warm)
         return self.learning_rate * (0.55 + 0.45 * math.cos(math.pi * done))
 
