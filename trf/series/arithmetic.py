@@ -1,5 +1,8 @@
 """Rewriting rules for functions of integers: rounding, primes, divisors, sums over an index."""
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -17,6 +17,9 @@ D. Richardson, B. Salvy, J. Shackell, J. van der Hoeven, Asymptotic expansions o
 functions (ISSAC 1996), whose notion of an asymptotic scale is used here.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -5,6 +5,9 @@ that the domain allows: with the inequality as a new constraint, or with the equ
 substituted. The tree of outcomes is read back as a condition on the parameters.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportOperatorIssue=false, reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -5,6 +5,10 @@ at two precisions until they agree, and compared with the asymptotic term that t
 step names. Numbers can't prove a limit; they can show that a claim is wrong.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping

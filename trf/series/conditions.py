@@ -1,5 +1,8 @@
 """Conditions on parameters: written as a mathematician would, without what is implied."""
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportOperatorIssue=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable

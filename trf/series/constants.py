@@ -4,6 +4,9 @@
 excludes 0 proves a sign; one that contains 0 proves nothing.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportAssignmentType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping

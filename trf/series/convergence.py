@@ -4,6 +4,9 @@ The weight of distance n is exp(p(n)). With bounded queries and keys, ``sum exp(
 sufficient for a model to extrapolate in length (Qin, Zhong, Deng, arXiv 2307.10156).
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 import re

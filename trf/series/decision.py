@@ -1,5 +1,8 @@
 """The decision: a series split in parts, each part in the cases of its parameters."""
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportAssignmentType=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace

@@ -4,6 +4,9 @@ sin and cos of something that grows are bounded and turn on for ever: each becom
 a range. Of something that tends to a constant they are analytic.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportOperatorIssue=false
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -4,6 +4,9 @@
 The series ``sum_i c_i x^i`` of each kind stands in `KINDS` as the rule i -> c_i.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportOperatorIssue=false, reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -6,6 +6,9 @@ different ranges, and a horizon states them side by side with the n where one gi
 other.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportReturnType=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass

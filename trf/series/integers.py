@@ -5,6 +5,10 @@ up to a polynomial on each residue class of n; the series converges if and only 
 on every class. A bias that lives on the squares or on the powers of 2 is summed over the index.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportAttributeAccessIssue=false
+# pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false, reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -8,6 +8,9 @@ Reference: G. H. Hardy, Orders of Infinity (1910), on the logarithmic criteria o
 Bertrand; T. J. I'A. Bromwich, An Introduction to the Theory of Infinite Series (1908), section 12.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -5,6 +5,11 @@ part. It is cut where an absolute value, a sign, a Max or a Min turns, and where
 vanishes; on each piece it is monotone, so that its minimum is at an end.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportOperatorIssue=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
+# pyright: reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping

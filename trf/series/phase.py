@@ -13,6 +13,9 @@ phase with theta' -> 0 the sum is an integral over the phase, and Laplace's meth
 of its peaks.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportCallIssue=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -4,6 +4,9 @@ Every exp and log is resolved: what remains of them is taken of arguments that t
 Piecewise functions are replaced by their branch for large n, which may depend on the parameters.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -6,6 +6,10 @@ domains and the constraints collected so far. Where the set has one element the 
 answered; otherwise `Oracle.sign` raises `Split`, and `trf.series.cases` follows each answer.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportAttributeAccessIssue=false
+# pyright: reportOperatorIssue=false, reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

@@ -4,6 +4,9 @@ Where a function of the phase is unbounded, the leading terms in n alone decide 
 terms exp(p) may be large at the few n where the phase is close to a pole.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass

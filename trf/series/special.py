@@ -5,6 +5,9 @@ would depend on it is not made. References are to the NIST Digital Library of Ma
 Functions (DLMF) unless another is given.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
+
 from __future__ import annotations
 
 from collections.abc import Callable

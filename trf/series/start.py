@@ -1,5 +1,8 @@
 """Where a series starts: the first n from which every term is a finite real number."""
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import sympy

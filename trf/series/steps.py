@@ -4,6 +4,9 @@ A decision keeps drafts, that is functions without arguments, so that deciding m
 no printing.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable

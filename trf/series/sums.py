@@ -4,6 +4,9 @@ A sum of a monotone f is its integral up to a constant and O(f) (Euler and Macla
 integral is taken term by term over the logarithmic scale. What is only bounded becomes a symbol.
 """
 
+# sympy's stubs type the parts and the results of an expression too widely.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 import sympy
