@@ -168,7 +168,8 @@ class _Walk:
         if isinstance(expr, sympy.Add):
             return self._sum(expr)
         if isinstance(expr, sympy.Mul):
-            spans = [self.span(factor) for factor in expr.args]
+            free, bound = expr.as_independent(n, as_Add=False)
+            spans = [self.span(factor) for factor in (free, *sympy.Mul.make_args(bound))]
             result = spans[0]
             for other in spans[1:]:
                 result = _product(result, other, self.tau)

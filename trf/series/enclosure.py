@@ -273,6 +273,7 @@ def _start(weight: Term, end: int) -> int:
 def _known(p: sympy.Expr, x: sympy.Symbol, start: int) -> Series | None:
     """The geometric series and the Hurwitz zeta function."""
     offset, bound = p.as_independent(x, as_Add=True)
+    bound = sympy.collect(bound, x)
     scale, core = bound.as_independent(x, as_Add=False)
     if core == x:
         if not scale.is_negative:
