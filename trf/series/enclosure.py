@@ -63,7 +63,7 @@ def enclose(p: sympy.Expr, n: sympy.Symbol) -> Series:
         rough = majorant(smooth, x)
         if rough is not None:
             return _dominated(weight, _far_out(rough, x), x, switch)
-        regular = _regular_from(smooth, x, switch)
+        smooth, regular = _regular(smooth, x, switch)
         start = _start(weight, max(regular, switch))
         if not switch:
             known = _known(smooth, x, start)
@@ -107,7 +107,7 @@ def truncate(p: sympy.Expr, n: sympy.Symbol, length: int) -> Series:
         weight, smooth, switch = _prepared(p, n, x)
         if smooth is None:
             return _finite(weight, _start(weight, switch), min(length, switch))
-        regular = _regular_from(smooth, x, switch)
+        smooth, regular = _regular(smooth, x, switch)
         start = _start(weight, min(max(regular, switch), length))
         return Truncated(
             weight,
@@ -165,7 +165,7 @@ def first_index(p: sympy.Expr, n: sympy.Symbol) -> int:
     """The first ``n`` from which every weight is finite (normally 0)."""
     x = sympy.Symbol("n", positive=True)
     weight, smooth, switch = _prepared(p, n, x)
-    regular = switch if smooth is None else max(_regular_from(smooth, x, switch), switch)
+    regular = switch if smooth is None else max(_regular(smooth, x, switch)[1], switch)
     return _start(weight, regular)
 
 
@@ -193,7 +193,20 @@ def _far_out(p: Any, x: sympy.Symbol) -> Any:
 
 
 def _normal(p: Any) -> sympy.Expr:
-    return sympy.expand_log(_distributed(_distributed(sympy.expand_log(p))))
+    return _one_slope(sympy.expand_log(_distributed(_distributed(sympy.expand_log(p)))))
+
+
+def _one_slope(p: sympy.Expr) -> sympy.Expr:
+    """All terms c*n in one, so that slopes of both signs (n*log(3) - n*log(4)) don't compete."""
+    slopes: dict[sympy.Basic, sympy.Expr] = {}
+    rest: list[sympy.Expr] = []
+    for part in sympy.Add.make_args(p):
+        scale, core = part.as_independent(*part.free_symbols, as_Add=False)
+        if core.is_Symbol:
+            slopes[core] = slopes.get(core, sympy.S.Zero) + scale
+        else:
+            rest.append(part)
+    return sympy.Add(*rest, *(slope * x for x, slope in slopes.items()))
 
 
 def _distributed(p: sympy.Expr) -> sympy.Expr:
@@ -249,6 +262,17 @@ def _tightened(piecewise: Any, x: sympy.Symbol, edges: list[int]) -> list[int]:
     return [edge]
 
 
+def _regular(smooth: Any, x: sympy.Symbol, least: int) -> tuple[Any, int]:
+    """The exponent, multiplied out if only that is seen to be smooth, and from where on it is."""
+    try:
+        return smooth, _regular_from(smooth, x, least)
+    except NotRegularError:
+        other = _normal(sympy.expand_mul(smooth))
+        if other == smooth:
+            raise
+        return other, _regular_from(other, x, least)
+
+
 def _regular_from(smooth: sympy.Expr, x: sympy.Symbol, least: int) -> int:
     """A point from which the smooth exponent is analytic on discs around every real n."""
     at = max(least, 4)
@@ -273,7 +297,6 @@ def _start(weight: Term, end: int) -> int:
 def _known(p: sympy.Expr, x: sympy.Symbol, start: int) -> Series | None:
     """The geometric series and the Hurwitz zeta function."""
     offset, bound = p.as_independent(x, as_Add=True)
-    bound = sympy.collect(bound, x)
     scale, core = bound.as_independent(x, as_Add=False)
     if core == x:
         if not scale.is_negative:
