@@ -12,7 +12,7 @@ from sympy import S
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
-from trf.series.signs import Constraint, Oracle, Signs, Undecidable, flip
+from trf.series.signs import Constraint, Oracle, Signs, Undecidable, flip, number_sign
 
 Clause = tuple[Boolean, ...]
 _MAX_CLAUSES = 12
@@ -40,8 +40,8 @@ def relate(expr: sympy.Expr, operator: str) -> Boolean:
     if right.free_symbols and order:
         left, right = right, left
         operator = _MIRRORED.get(operator, operator)
-    coefficient, term = left.as_coeff_Mul()
-    if coefficient > 0 and term != left and not right.free_symbols:
+    coefficient, term = left.as_independent(*left.free_symbols, as_Add=False)
+    if term != left and not right.free_symbols and number_sign(coefficient) > 0:
         left, right = term, right / coefficient
     return {
         ">": sympy.Gt, "<": sympy.Lt, ">=": sympy.Ge, "<=": sympy.Le,

@@ -18,7 +18,7 @@ from trf.series import cases
 from trf.series import steps as write
 from trf.series.asymptotics import Scale
 from trf.series.conditions import tidy
-from trf.series.integers import parts, subsequences
+from trf.series.integers import Held, parts, subsequences
 from trf.series.ladder import Decision, climb
 from trf.series.proof import Claim, Step
 from trf.series.rewriting import Rewriter
@@ -51,13 +51,21 @@ def decide(expr: sympy.Expr, n: sympy.Symbol) -> Outcome:
     """Decide ``sum exp(expr)`` over the integers n, in every case of the other symbols."""
     expr = expr.xreplace({f: exact(f) for f in expr.atoms(sympy.Float)})
     found = parts(expr, n)
-    outcome = together([(part.which, _decide_part(part.expr)) for part in found])
+    outcomes = [(part.which, _decide_part(part.expr)) for part in found]
+    if any(which == "" and _uses_few_terms(o) for which, o in outcomes) and len(found) > 1:
+        reason = "the terms outside a sparse set are decided by few of them, which it may hold"
+        return Outcome(Status.UNDECIDED, None, "", reason=reason)
+    outcome = together(outcomes)
     if outcome.status is Status.UNDECIDED and len(found) == 1:
         for thinner in subsequences(expr, n):
             sub = _decide_part(thinner.expr)
             if sub.status is Status.DIVERGES:
                 return _thinned(thinner.which, sub)
     return outcome
+
+
+def _uses_few_terms(outcome: Outcome) -> bool:
+    return write.APPROXIMATION in outcome.criterion
 
 
 def together(outcomes: list[tuple[str, Outcome]]) -> Outcome:
@@ -126,7 +134,10 @@ def _case_step(case: tuple[Boolean, ...]) -> Step:
     return Step(f"case {', '.join(str(relation) for relation in case)}", write.SPLIT)
 
 
+_RULES = {**HANDLERS, Held: lambda rewrite, x: rewrite(x.args[0])}
+
+
 def _run(expr: sympy.Expr, oracle: Oracle) -> tuple[bool, Decision]:
-    rewrite = Rewriter(Scale(oracle), HANDLERS, LOGARITHMS)
+    rewrite = Rewriter(Scale(oracle), _RULES, LOGARITHMS)
     decision = climb(rewrite, rewrite(expr))
     return decision.converges, decision

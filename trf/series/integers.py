@@ -18,8 +18,16 @@ from math import gcd, lcm
 import sympy
 from sympy import S
 
+from trf.series.asymptotics import Scale
+from trf.series.rewriting import Rewriter
+from trf.series.signs import Oracle, Split, Undecidable
+
 _MAX_PERIOD = 60
 _MAX_MULTIPLE = 6
+
+
+class Held(sympy.Function):
+    """The identity, which keeps sympy from moving multiples of pi back into an angle."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +41,53 @@ class Part:
 def parts(expr: sympy.Expr, n: sympy.Symbol) -> list[Part]:
     """The series split so that every part is free of periodic functions and sparse supports."""
     found: list[Part] = []
-    for sparse in _sparse_parts(common_phase(expr, n), n):
+    for sparse in _sparse_parts(common_phase(_near_polynomial_phases(expr, n), n), n):
         found += [
             Part(part.expr, " and ".join(filter(None, (sparse.which, part.which))))
             for part in _residue_parts(sparse.expr, n)
         ]
     return found
+
+
+def _near_polynomial_phases(expr: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
+    """sin(x) with x = P(n) + r(n), P a polynomial and r tending to a constant, by sums of angles."""
+    replaced = {}
+    for wave in expr.atoms(sympy.sin, sympy.cos):
+        angle = wave.args[0]
+        if n not in angle.free_symbols or angle.is_polynomial(n):
+            continue
+        polynomial = _polynomial_part(angle, n)
+        if polynomial is None or polynomial == 0:
+            continue
+        rest = Held(angle - polynomial)
+        s, c = sympy.sin(polynomial), sympy.cos(polynomial)
+        if isinstance(wave, sympy.sin):
+            replaced[wave] = s * sympy.cos(rest) + c * sympy.sin(rest)
+        else:
+            replaced[wave] = c * sympy.cos(rest) - s * sympy.sin(rest)
+    return expr.xreplace(replaced)
+
+
+def _polynomial_part(angle: sympy.Expr, n: sympy.Symbol) -> sympy.Expr | None:
+    """P with angle - P bounded, for an algebraic function of n; None if there is none."""
+    if angle.free_symbols != {n} or angle.atoms(sympy.Function):
+        return None
+    scale = Scale(Oracle())
+    try:
+        rest = Rewriter(scale, {}, {})(angle)
+        total: sympy.Expr = S.Zero
+        for _ in range(4):
+            lead = scale.lead(rest)
+            power = lead.monomial.get(scale.n, S.Zero)
+            if lead.coefficient == 0 or power <= 0:
+                return total
+            if not power.is_Integer or len(lead.monomial) > 1:
+                return None
+            total += lead.coefficient * n**power
+            rest = rest - lead.coefficient * scale.n**power
+    except (Undecidable, Split):
+        return None
+    return None
 
 
 def common_phase(expr: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
@@ -111,9 +160,13 @@ def _polynomial_period(e: sympy.Expr, n: sympy.Symbol, modulus: sympy.Expr) -> i
 def _period(part: sympy.Basic, n: sympy.Symbol) -> int | None:
     if isinstance(part, sympy.Pow):
         base, exponent = part.args
-        if base.is_number and base.is_negative and exponent.is_polynomial(n):
-            return _polynomial_period(exponent, n, S(2)) if exponent.is_integer else None
-        return None
+        if not (base.is_number and base.is_negative and exponent.is_polynomial(n)):
+            return None
+        period = _polynomial_period(exponent, n, S(2))
+        if period is None or exponent.is_integer is False:
+            return None
+        whole = all(exponent.subs(n, k).is_integer for k in range(2 * period))
+        return period if exponent.is_integer or whole else None
     if isinstance(part, sympy.Mod):
         modulus = part.args[1]
         cycle = _power_cycle(part, n)

@@ -9,7 +9,7 @@ Bertrand; T. J. I'A. Bromwich, An Introduction to the Theory of Infinite Series 
 """
 
 # sympy's stubs type the parts and the results of an expression too widely.
-# pyright: reportArgumentType=false
+# pyright: reportArgumentType=false, reportReturnType=false
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _climb(rewrite: Rewriter, rest: sympy.Expr, start: Rung, steps: tuple[Draft,
         if growth > 0:
             sign = scale.oracle.sign(lead.coefficient)
             if sign == 0:
-                raise Undecidable(f"the leading term {write.term(scale, lead)} of -p may vanish")
+                return _climb(rewrite, _without(scale, rest, lead), place, steps)
             step = write.beyond(scale, place, lead, sign)
             claim = _claim(scale, place, lead)
             return Decision(sign > 0, write.LADDER, (*steps, step), claim)
@@ -111,6 +111,11 @@ def _climb(rewrite: Rewriter, rest: sympy.Expr, start: Rung, steps: tuple[Draft,
         steps = (*steps, write.tie(scale, place))
         rest = rest - rung
     raise Undecidable("the ladder of logarithms did not end")
+
+
+def _without(scale: Scale, rest: sympy.Expr, lead: Lead) -> sympy.Expr:
+    """`rest` less a leading term whose coefficient vanishes in this case of the parameters."""
+    return sympy.expand_mul(rest - lead.coefficient * scale.value(lead.monomial), deep=False)
 
 
 def _claim(scale: Scale, rung: Rung, lead: Lead | None) -> Claim | None:

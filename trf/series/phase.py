@@ -103,6 +103,7 @@ def resolve(
     if sign < 0:
         return Envelope(-1, found[0].value)
     if not kind.recurrent and origin is not None:
+        _check_shift(rewrite, rest, lead, phase, origin)
         return _near(rewrite, rest, lead, phase, [origin])
     return _critical(rewrite, rest, lead, phase, found, kind)
 
@@ -219,6 +220,7 @@ def _independent(ratios: list[sympy.Expr | None]) -> bool:
 class Kind:
     """How a phase moves: `ratio` of a linear one to a full turn, and its irrationality measure.
 
+    `finite_type` is set where the ratio is known to have some finite irrationality measure;
     `slow` is set where the phase's derivative tends to 0; `recurrent` where the phase is known to
     return near every value for a set of n that is large enough for a comparison.
     """
@@ -227,6 +229,7 @@ class Kind:
     measure: sympy.Expr | None = None
     slow: bool = False
     recurrent: bool = True
+    finite_type: bool = False
 
 
 def classify(rewrite: Rewriter, phase: Phase) -> Kind:
@@ -247,7 +250,9 @@ def classify(rewrite: Rewriter, phase: Phase) -> Kind:
             raise Undecidable(f"whether {leading} is rational depends on the parameters")
         measure = _irrationality(leading)
         if polynomial.degree() == 1:
-            return Kind(leading, measure)
+            by_pi = sympy.simplify(leading * sympy.pi)
+            # pi is no Liouville number, even against algebraic numbers (Feldman 1960)
+            return Kind(leading, measure, finite_type=measure is not None or by_pi.is_algebraic)
         return Kind()
     lead = scale.lead(rewrite(phase.angle))
     if lead.coefficient.free_symbols - set(scale.oracle.ranges) and not lead.monomial:
@@ -324,7 +329,9 @@ def _critical(
     if kind.ratio is None:
         raise Undecidable(f"how evenly the phase {phase.angle} is spread is not known")
     power = _power_of_n(scale, lead)
-    order = min((m.order for m in found), key=lambda order: order)
+    order = min(m.order for m in found)
+    if power == 0 and kind.finite_type:
+        return Averaged(tuple(rests), found[0])
     if kind.measure is not None and power is not None:
         fine = power / order < 1 / (kind.measure - 1)
         if fine == S.true:

@@ -232,6 +232,8 @@ class Rewriter:
             return 1 - 2 * sympy.floor(2 * self.scale.bounded(half, S.Zero, S.One))
         if self.n not in power.free_symbols:
             return self.power(self(base), self(power))
+        if base.is_number and base.is_negative:
+            raise Undecidable(f"the sign of {x} keeps changing with n")
         rewritten = self(base)
         if self.scale.top(rewritten) is None and self.oracle.sign(rewritten) == 0:
             if self.sign(self(power)) > 0:
@@ -334,11 +336,12 @@ class Rewriter:
             if scale.top(x) is None:
                 return factor * sympy.exp(x)
             lead = scale.lead(x, strict=False)
-            if lead.coefficient.free_symbols & set(self.oracle.ranges):
-                if scale.growth(lead.monomial) > 0:
-                    raise Undecidable(f"exp({scale.show(x)}) oscillates without bound")
-                return factor * sympy.exp(x)
             growth = scale.growth(lead.monomial)
+            turning = bool(lead.coefficient.free_symbols & set(self.oracle.ranges))
+            if turning and growth <= 0:
+                return factor * sympy.exp(x)
+            if turning and len(self.oracle.signs(lead.coefficient)) > 1:
+                raise Undecidable(f"exp({scale.show(x)}) oscillates without bound")
             if growth < 0 or lead.coefficient == 0:
                 return factor * sympy.exp(x)
             if growth == 0:

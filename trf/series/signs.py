@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 
 import sympy
 from sympy import S
@@ -419,7 +420,13 @@ class Oracle:
         if number == 1:
             parts = [self.interval(factor) for factor in e.args]
             if any(number_sign(part.low) < 0 for part in parts):
-                return self._by_signs(e)
+                ends = [end for part in parts for end in (part.low, part.high)]
+                if S.Infinity in ends or S.NegativeInfinity in ends or len(parts) > 4:
+                    return self._by_signs(e)
+                corners = [
+                    sympy.Mul(*choice) for choice in product(*((p.low, p.high) for p in parts))
+                ]
+                return Interval(sympy.Min(*corners), sympy.Max(*corners))
             if any(part.high is S.Infinity for part in parts):
                 high = S.Infinity
             else:

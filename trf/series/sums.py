@@ -135,11 +135,11 @@ def integrate(
         primitive = _primitive(r, lead, shown)
         monomial = lead.coefficient * scale.value(lead.monomial)
         if primitive is None:
-            total_lead = _crude(r, lead)
-            return total + total_lead, error + total_lead / scale.iterated_log(1) + f
+            leading, relative = _crude(r, lead)
+            return total + leading, error + leading * relative + f
         total += primitive
         rest = sympy.expand_mul(rest - monomial, deep=False)
-    return total, error + _crude(r, scale.lead(rest)) + f
+    return total, error + _crude(r, scale.lead(rest))[0] + f
 
 
 def _vanishing(r: Rewriter, f: sympy.Expr) -> sympy.Expr:
@@ -188,8 +188,8 @@ def _primitive(r: Rewriter, lead: Lead, shown: sympy.Expr) -> sympy.Expr | None:
     raise Undecidable(f"the integral of {shown} is not known")
 
 
-def _crude(r: Rewriter, lead: Lead) -> sympy.Expr:
-    """The integral of the leading monomial up to a factor 1 + O(1/log n)."""
+def _crude(r: Rewriter, lead: Lead) -> tuple[sympy.Expr, sympy.Expr]:
+    """The integral of the leading monomial, and the order of its relative error."""
     scale = r.scale
     monomial = dict(lead.monomial)
     above = [
@@ -203,13 +203,13 @@ def _crude(r: Rewriter, lead: Lead) -> sympy.Expr:
     power = monomial.pop(scale.n, S.Zero)
     sign = r.oracle.sign(power + 1)
     if sign != 0:
-        return value * scale.n / (power + 1)
+        return value * scale.n / (power + 1), 1 / scale.iterated_log(1)
     for depth in range(1, _DEPTH):
         generator = scale.iterated_log(depth)
         power = monomial.pop(generator, S.Zero)
         value = value * (scale.n if depth == 1 else scale.iterated_log(depth - 1))
         if r.oracle.sign(power + 1) != 0:
-            return value * generator / (power + 1)
+            return value * generator / (power + 1), 1 / scale.iterated_log(depth + 1)
     raise Undecidable("the integral of a product of logarithms is not known")
 
 
