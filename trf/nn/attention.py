@@ -143,12 +143,11 @@ def _lean(q: Tensor, k: Tensor, v: Tensor, how: Positions, scale: float) -> Tens
     N = q.shape[2]
     if how.plain:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
-    by_distance = _by_distance(q, how)  # (H, 2N-1)
     edges = how.span.edges(N, BLOCK) if how.span is not None else [*range(0, N, BLOCK), N]
     keys, values = _Reversed(k, edges, how.span), _Reversed(v, edges, how.span)
+    by_distance = _by_distance(q, how, max(b - keys.until(t) for t, b in enumerate(edges[1:])))
     learning = torch.is_grad_enabled() and (by_distance.requires_grad or how.correction is not None)
     recompute = learning and len(edges) > _RECOMPUTE_FROM + 1
-    queries = q.split(_sizes(edges), dim=2)
     queries = q.split(_sizes(edges), dim=2)
     blocks = []
     for t, (a, b) in enumerate(pairwise(edges)):  # queries a ... b-1 see keys b-1 ... s
@@ -163,14 +162,16 @@ def _lean(q: Tensor, k: Tensor, v: Tensor, how: Positions, scale: float) -> Tens
     return torch.cat(blocks, dim=2)  # (B, H, N, E)
 
 
-def _by_distance(q: Tensor, how: Positions) -> Tensor:
-    """x[h, N - 1 + n] = p(n), and -inf for n < 0 and outside a window; (H or 1, 2N-1)."""
-    N = q.shape[2]
-    bias = q.new_zeros(1, N) if how.bias is None else how.bias.to(q.dtype)
-    if isinstance(how.span, Window) and how.span.width < N:
-        seen, hidden = bias.split([how.span.width, N - how.span.width], dim=1)
-        bias = torch.cat([seen, torch.full_like(hidden, -math.inf)], dim=1)
-    return torch.cat([bias.new_full((bias.shape[0], N - 1), -math.inf), bias], dim=1)
+def _by_distance(q: Tensor, how: Positions, reach: int) -> Tensor:
+    """x[h, BLOCK - 1 + n] = p(n) for n < reach, and -inf for n < 0 and outside a window.
+
+    Returns (H or 1, BLOCK - 1 + reach): a block of queries meets no smaller n than 1 - BLOCK.
+    """
+    bias = q.new_zeros(1, reach) if how.bias is None else how.bias[:, :reach].to(q.dtype)
+    if isinstance(how.span, Window) and how.span.width < reach:
+        seen = bias[:, : how.span.width]
+        bias = torch.cat([seen, seen.new_full((len(bias), reach - seen.shape[1]), -math.inf)], 1)
+    return torch.cat([bias.new_full((len(bias), BLOCK - 1), -math.inf), bias], dim=1)
 
 
 def _sizes(edges: list[int]) -> list[int]:
@@ -217,7 +218,7 @@ class _Block:
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, by_distance: Tensor) -> Tensor:
         a, b, s, how = self.a, self.b, self.s, self.how
         H, width = by_distance.shape
-        start = (width + 1) // 2 + a - b
+        start = BLOCK + a - b
         mask = by_distance.as_strided((1, H, b - a, b - s), (0, width, 1, 1), start)
         if how.rate is not None or how.correction is not None:
             i = torch.arange(a, b, device=q.device)
