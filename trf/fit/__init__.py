@@ -48,8 +48,8 @@ class Fit:
         n_parameters: k, how many.
         log_likelihood: of all queries, in nats.
         bic: k log(queries) - 2 log L; the least is best.
-        held_out: log-likelihood a query, in nats, of windows left out of the fit; None if there
-            was a single half.
+        held_out: log-likelihood a query, in nats, of the windows left out of the fit; None unless
+            that is the criterion.
         formula: p(n) with the values put in.
     """
 
@@ -197,7 +197,7 @@ def fit_head(
     N = rows.shape[1]
     whole = Data(rows.sum(axis=0), sum(counts))
     halves = [Data(row, count) for row, count in zip(rows, counts, strict=True)]
-    fits = [_fit(family, whole, halves) for family in families]
+    fits = [_fit(family, whole, halves if criterion == "held-out" else []) for family in families]
     by_bic = sorted(fits, key=lambda fit: fit.bic)
     ranked = by_bic if criterion == "bic" else sorted(fits, key=lambda fit: -(fit.held_out or 0.0))
     return HeadFit(tuple(ranked), criterion, whole.n_queries, N)
@@ -255,7 +255,7 @@ def _fit(family: str, whole: Data, halves: Sequence[Data]) -> Fit:
     held_out = None
     if len(halves) == 2:
         scores = [
-            other.log_likelihood(solve(family, one)[1]) / other.n_queries
+            other.log_likelihood(solve(family, one, parameters)[1]) / other.n_queries
             for one, other in (halves, halves[::-1])
         ]
         held_out = float(np.mean(scores))

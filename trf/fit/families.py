@@ -72,13 +72,18 @@ class Data:
         return float(self.totals[seen] @ p[seen] - self.n_windows * log_sums.sum())
 
 
-def solve(family: str, data: Data) -> tuple[dict[str, float], np.ndarray, str]:
-    """The best parameters, p(0) ... p(N-1) and the formula with the values put in."""
+def solve(
+    family: str, data: Data, near: Mapping[str, float] | None = None
+) -> tuple[dict[str, float], np.ndarray, str]:
+    """The best parameters, p(0) ... p(N-1) and the formula with the values put in.
+
+    `near` are parameters to start from, instead of the family's own starts.
+    """
     if family == "window":
         return _window(data)
     if family == "t5":
         return _table(data)
-    return _search(FAMILIES[family], data)
+    return _search(FAMILIES[family], data, near)
 
 
 @cache
@@ -91,7 +96,9 @@ def _compiled(formula: str) -> tuple[tuple[str, ...], Callable[..., Any], sympy.
     return tuple(symbol.name for symbol in symbols), function, bias.expr
 
 
-def _search(family: Family, data: Data) -> tuple[dict[str, float], np.ndarray, str]:
+def _search(
+    family: Family, data: Data, near: Mapping[str, float] | None
+) -> tuple[dict[str, float], np.ndarray, str]:
     """Quasi-Newton in the logarithms of the parameters, from every start."""
     names, function, expr = _compiled(family.formula)
     n = np.arange(len(data.totals), dtype=float)
@@ -114,16 +121,17 @@ def _search(family: Family, data: Data) -> tuple[dict[str, float], np.ndarray, s
 
     if not names:
         return {}, rows(np.empty(0))[0], family.formula
+    starts = family.starts if near is None else {name: (near[name],) for name in names}
     bounds = [tuple(np.log(_RANGES.get(name, _RANGE))) for name in names]
     found = min(
         (
             optimize.minimize(loss, np.log(start), jac=True, method="L-BFGS-B", bounds=bounds,
                               options=_OPTIONS)
-            for start in itertools.product(*(family.starts[name] for name in names))
+            for start in itertools.product(*(starts[name] for name in names))
         ),
         key=lambda result: result.fun,
     )  # fmt: skip
-    values = {name: float(f"{v:.9g}") for name, v in zip(names, np.exp(found.x), strict=True)}
+    values = {name: float(f"{v:.6g}") for name, v in zip(names, np.exp(found.x), strict=True)}
     exact = {s: sympy.Rational(repr(values[s.name])) for s in expr.free_symbols if s.name in values}
     return values, rows(found.x)[0], str(expr.subs(exact))
 

@@ -130,14 +130,15 @@ class HuggingFaceModel(nn.Module):
         """
         from transformers import AutoTokenizer
 
+        wanted = f"give token ids below {self.config.vocab_size} instead of text"
         try:
             tokeniser = AutoTokenizer.from_pretrained(self.source)
         except (OSError, ValueError, KeyError, ImportError) as error:
-            raise TextError(
-                f"{self.source} comes without a usable tokeniser; give token ids below "
-                f"{self.config.vocab_size} instead of text"
-            ) from error
-        return tokeniser(text, add_special_tokens=False, verbose=False)["input_ids"]
+            raise TextError(f"{self.source} has no usable tokeniser; {wanted}") from error
+        ids = tokeniser(text, add_special_tokens=False, verbose=False)["input_ids"]
+        if text and not ids:  # transformers makes an empty one up where the files are missing
+            raise TextError(f"the tokeniser of {self.source} is empty; {wanted}")
+        return ids
 
     def watched(self, watch: Callable[..., None]) -> AbstractContextManager[None]:
         """Call `watch(layer, N, rows)` with every layer's attention while the model runs."""

@@ -98,7 +98,11 @@ def _hooks(model: HuggingFaceModel, watch: Callable[..., None]) -> Iterator[None
     seen = set()
 
     def ask(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return args, {**kwargs, "output_attentions": True}
+        asked = {**kwargs, "output_attentions": True}
+        if model.provenance["model_type"] == "falcon" and isinstance(kwargs.get("alibi"), Tensor):
+            # Its mask holds the bias already; with output_attentions it would be added twice.
+            asked["alibi"] = torch.zeros_like(kwargs["alibi"])
+        return args, asked
 
     def hook_for(layer: int) -> Any:
         def after(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:
