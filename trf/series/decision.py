@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -28,6 +29,7 @@ from trf.series.steps import Draft
 from trf.series.verdict import Status
 
 WORK_LIMIT = 30_000
+_SYMBOL = re.compile(r"<(?=\S)([^<>]*\S)>")  # how generators and bounded symbols are named
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def _decide_part(expr: sympy.Expr) -> Outcome:
     found = list(cases.leaves(tree))
     undecided = [leaf for leaf in found if leaf.holds is None]
     if undecided:
-        reason = str(undecided[0].detail)
+        reason = _SYMBOL.sub(r"\1", str(undecided[0].detail))
         if undecided[0].case:
             case = ", ".join(str(relation) for relation in undecided[0].case)
             reason = f"in the case {case}: {reason}"

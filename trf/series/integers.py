@@ -50,7 +50,7 @@ def parts(expr: sympy.Expr, n: sympy.Symbol) -> list[Part]:
 
 
 def _near_polynomial_phases(expr: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
-    """sin(x) with x = P(n) + r(n), P a polynomial and r tending to a constant, by sums of angles."""
+    """sin(P(n) + r(n)), P a polynomial and r tending to a constant, by the sum of angles."""
     replaced = {}
     for wave in expr.atoms(sympy.sin, sympy.cos):
         angle = wave.args[0]
@@ -147,8 +147,7 @@ def _polynomial_period(e: sympy.Expr, n: sympy.Symbol, modulus: sympy.Expr) -> i
         return None
     period = 1
     for power, coefficient in sympy.Poly(e, n).as_dict().items():
-        ratio = sympy.nsimplify(coefficient / modulus) if coefficient.is_Float else None
-        ratio = coefficient / modulus if ratio is None else ratio
+        ratio = coefficient / modulus
         if power == (0,):
             continue
         if not ratio.is_Rational:
