@@ -7,59 +7,14 @@ import json
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from known_fields import QUIET, TEXT, content_free, fixed, kernel
 
 import trf
 from trf.empirical import REDUCTIONS, empirical_receptive_field, measure
 from trf.empirical.gradient import squared_norms
-from trf.encodings import Encoding
 from trf.errors import CheckpointError, ParameterError, TextError, UnknownNameError
 from trf.nn import Decoder, DecoderConfig, save
 from trf.nn.attention import toeplitz
-from trf.nn.decoder import Block
-
-TEXT = "".join(chr(97 + (i * i) % 23) for i in range(1000))
-QUIET = {"progress": False}
-
-
-class ContentFree(Block):
-    """Attention by the bias alone, values passed on as they are; with or without the residual."""
-
-    def __init__(self, config, residual):
-        super().__init__(config)
-        C = config.n_embd
-        self.residual = residual
-        self.norm_attention = nn.Identity()
-        with torch.no_grad():
-            self.attention.qkv.weight.zero_()
-            self.attention.qkv.weight[2 * C :] = torch.eye(C)
-            self.attention.out.weight.copy_(torch.eye(C))
-
-    def forward(self, x, bias):
-        y = self.attention(x, bias)
-        return x + y if self.residual else y
-
-
-def content_free(encoding, n_layer=1, residual=False):
-    torch.manual_seed(0)
-    config = DecoderConfig("mine", n_layer=n_layer, n_head=1, n_embd=8)
-    model = Decoder(config, encoding=encoding)
-    model.blocks = nn.ModuleList(ContentFree(config, residual) for _ in range(n_layer))
-    model.norm = nn.Identity()
-    return model
-
-
-def kernel(encoding, length):
-    n = np.arange(length)
-    bias = Decoder(DecoderConfig("mine", n_layer=1, n_head=1, n_embd=2), encoding=encoding).bias
-    return np.exp(
-        np.zeros(length) if bias is None else bias(length)[0].detach().double().numpy()
-    ), n
-
-
-def fixed(text, **values):
-    """An encoding of one head whose parameters have these values."""
-    return Encoding.from_expression(text, fixed={k: lambda h, v=v: (v,) for k, v in values.items()})
 
 
 @pytest.mark.parametrize(
@@ -154,6 +109,60 @@ def test_the_result_repeats_and_batches_do_not_matter(model, monkeypatch):
     assert np.allclose(first.window_curves, small.window_curves, atol=1e-5)
 
 
+def test_the_error_of_the_projections_is_of_the_size_told(model):
+    exact = empirical_receptive_field(model, TEXT, length=64, reduction="jacobian", **QUIET)
+    near = empirical_receptive_field(model, TEXT, length=64, n_projections=8, **QUIET)
+    inner = slice(1, 50)
+    ratio = (near.curve - exact.curve)[inner] / near.projection_error[inner]
+    assert np.abs(ratio).max() < 4
+    assert near.projection_error.max() < 0.02
+    assert (exact.projection_error == 0).all()
+    one = empirical_receptive_field(model, TEXT, length=64, n_projections=1, **QUIET)
+    assert np.isnan(one.projection_error).all()
+    json.dumps(one.to_dict(), allow_nan=False)
+
+
+def test_several_positions_are_those_measured_one_by_one(model):
+    settings = {"length": 50, "n_windows": 4, "reduction": "jacobian", **QUIET}
+    both = empirical_receptive_field(model, TEXT, positions=(-1, 19), **settings)
+    assert both.positions == (19, 49)
+    densities = []
+    for position in both.positions:
+        alone = empirical_receptive_field(model, TEXT, positions=position, **settings)
+        assert np.allclose(both.position_curves[position], alone.curve[: position + 1])
+        assert (alone.density[position + 1 :] == 0).all()
+        densities.append(alone.density)
+    assert np.allclose(both.density, np.mean(densities, axis=0))
+    shorter = empirical_receptive_field(model, TEXT[:20], length=20 - 1, n_windows=1, **QUIET)
+    assert shorter.positions == (18,)
+
+
+def test_intervals_are_the_bootstrap_of_the_windows(model):
+    field = empirical_receptive_field(model, TEXT, 0.1, length=60, n_windows=12, **QUIET)
+    low, high = field.radius_interval()
+    assert low <= field.radius <= high
+    wide = field.radius_interval(level=0.999)
+    assert wide[0] <= low
+    assert wide[1] >= high
+    assert field.radius_interval() == (low, high)
+    lower, upper = field.confidence(0.95)
+    assert (lower <= field.curve + 1e-12).all()
+    assert (field.curve <= upper + 1e-12).all()
+    # the bootstrap's width is 2 * 1.96 standard errors, about
+    error = field.window_curves.std(axis=0) / np.sqrt(field.n_windows)
+    assert np.allclose((upper - lower)[2:40], 3.92 * error[2:40], rtol=0.25)
+    assert f"[{low}, {high}]" in str(field)
+    single = empirical_receptive_field(model, TEXT, 0.1, length=60, n_windows=1, **QUIET)
+    assert single.radius_interval() == (single.radius, single.radius)
+
+
+def test_spread_and_mean_of_an_even_field():
+    model = content_free(trf.encodings.get("none"))
+    field = empirical_receptive_field(model, TEXT, length=100, n_windows=1, **QUIET)
+    assert field.participation_ratio == pytest.approx(100, rel=1e-4)
+    assert field.mean_distance == pytest.approx(49.5, rel=1e-4)
+
+
 def test_the_model_is_left_as_it_was(model):
     empirical_receptive_field(model, TEXT, length=20, n_windows=2, **QUIET)
     assert all(p.requires_grad and p.grad is None for p in model.parameters())
@@ -197,6 +206,10 @@ def test_nan_weights_are_told():
         ({"eps": []}, ParameterError, "eps"),
         ({"eps": "a tenth"}, ParameterError, "eps"),
         ({"n_windows": 0}, ParameterError, "n_windows"),
+        ({"positions": 512}, ParameterError, "positions"),
+        ({"positions": []}, ParameterError, "position"),
+        ({"text": [0, 256] * 300}, TextError, "0 ... 255"),
+        ({"model": 3}, CheckpointError, "decoder"),
         ({"reduction": "logits"}, UnknownNameError, "Did you mean 'logit'"),
         ({"model": "nothing-there"}, CheckpointError, "neither a file"),
     ],
