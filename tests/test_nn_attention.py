@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from trf.errors import ParameterError, UnknownNameError
 from trf.nn.attention import BLOCK, Positions, attention, toeplitz
@@ -218,3 +220,55 @@ def test_flex_agrees_on_cuda_with_gradients(span, kind):
         results.append([out.detach().cpu(), *(x.grad.cpu() for x in (q, k, v, *learned))])
     for reference, flex in zip(*results, strict=True):
         assert torch.allclose(reference, flex, atol=1e-5, rtol=1e-4)
+
+
+class Sizes(TorchDispatchMode):
+    """Numbers in the largest tensor that was computed, and in all of them together."""
+
+    def __init__(self):
+        super().__init__()
+        self.largest = self.total = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for x in result if isinstance(result, (tuple, list)) else [result]:
+            if isinstance(x, torch.Tensor):
+                self.largest = max(self.largest, x.numel())
+                self.total += x.numel()
+        return result
+
+
+def sizes_of(length, kind, span):
+    q, k, v = random_qkv(length, batch=1, heads=1, width=4)
+    how, _ = some_positions(kind, length, span)
+    how = replace(how, bias=None if how.bias is None else how.bias[:1])
+    with Sizes() as sizes:
+        attention(q, k, v, how).sum().backward()
+    return sizes
+
+
+@pytest.mark.parametrize("kind", ["bias", "learned bias"])
+def test_no_tensor_is_as_large_as_all_pairs(kind):
+    assert sizes_of(4096, kind, None).largest <= BLOCK * 4096
+
+
+@pytest.mark.parametrize("span", [Window(300), Blocks(300)], ids=str)
+@pytest.mark.parametrize("kind", ["nothing", "bias", "learned bias"])
+def test_work_with_a_window_grows_with_the_length_alone(kind, span):
+    short, long = (sizes_of(length, kind, span) for length in (3000, 6000))
+    assert long.total < 2.1 * short.total
+    assert long.largest <= max(short.largest, 4 * 6000)
+
+
+def test_weights_that_are_dropped_make_no_difference_even_beside_large_logits():
+    # Keys so large that the window of what is seen must widen by their logits.
+    q, k, v = (3 * x.detach() for x in random_qkv(600, batch=1))
+    bias = -torch.tensor([0.9, 0.3, 2.0])[:, None] * torch.arange(600)
+    exact = attention(q.double(), k.double(), v.double(), bias.double(), "reference")
+    assert torch.allclose(attention(q, k, v, bias).double(), exact, atol=1e-5)
+    far = torch.zeros_like(bias)
+    far[:, 300:] = -60.0
+    k[:, :, 0] = q[:, :, -1] * 5  # one far key outweighs the bias against it
+    exact = attention(q.double(), k.double(), v.double(), far.double(), "reference")
+    assert torch.allclose(attention(q, k, v, far).double(), exact, atol=1e-3)
+    assert (exact[0, :, -1] - v[0, :, 0]).abs().max() < 1e-3

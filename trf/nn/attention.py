@@ -34,6 +34,7 @@ from trf.nn.windows import Span, Window
 
 BLOCK = 256  # queries at a time; 128 to 512 measure within 10% of each other on a CPU
 PATHS = ("lean", "reference", "flex")
+NEGLIGIBLE = 40.0  # logarithm of a weight that makes no difference beside the token's own
 _RECOMPUTE_FROM = 4  # blocks; explicit logits of longer sequences are computed twice, not kept
 
 Correction = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -145,7 +146,8 @@ def _lean(q: Tensor, k: Tensor, v: Tensor, how: Positions, scale: float) -> Tens
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
     edges = how.span.edges(N, BLOCK) if how.span is not None else [*range(0, N, BLOCK), N]
     keys, values = _Reversed(k, edges, how.span), _Reversed(v, edges, how.span)
-    by_distance = _by_distance(q, how, max(b - keys.until(t) for t, b in enumerate(edges[1:])))
+    reach = max(b - keys.until(t) for t, b in enumerate(edges[1:]))
+    by_distance = _by_distance(q, k, how, scale, reach)
     learning = torch.is_grad_enabled() and (by_distance.requires_grad or how.correction is not None)
     recompute = learning and len(edges) > _RECOMPUTE_FROM + 1
     queries = q.split(_sizes(edges), dim=2)
@@ -162,12 +164,21 @@ def _lean(q: Tensor, k: Tensor, v: Tensor, how: Positions, scale: float) -> Tens
     return torch.cat(blocks, dim=2)  # (B, H, N, E)
 
 
-def _by_distance(q: Tensor, how: Positions, reach: int) -> Tensor:
-    """x[h, BLOCK - 1 + n] = p(n) for n < reach, and -inf for n < 0 and outside a window.
+def _by_distance(q: Tensor, k: Tensor, how: Positions, scale: float, reach: int) -> Tensor:
+    """x[h, BLOCK - 1 + n] = p(n) for n < reach, and -inf for n < 0 and where nothing is seen.
+
+    Nothing is seen outside a window, nor where the weight is certain to be below exp(-40) of the
+    token's own: with |q . k| scale <= U it is at most exp(p(n) - p(0) + 2U) of it. That is far
+    below the precision of float32, and spares the processor denormal numbers, which are slow.
 
     Returns (H or 1, BLOCK - 1 + reach): a block of queries meets no smaller n than 1 - BLOCK.
     """
     bias = q.new_zeros(1, reach) if how.bias is None else how.bias[:, :reach].to(q.dtype)
+    if how.bias is not None and how.correction is None:
+        with torch.no_grad():
+            U = q.norm(dim=-1).amax((0, 2)) * k.norm(dim=-1).amax((0, 2)) * scale  # (H,)
+            unseen = bias < bias[:, :1] - (NEGLIGIBLE + 2 * U)[:, None]
+        bias = bias.masked_fill(unseen, -math.inf)
     if isinstance(how.span, Window) and how.span.width < reach:
         seen = bias[:, : how.span.width]
         bias = torch.cat([seen, seen.new_full((len(bias), reach - seen.shape[1]), -math.inf)], 1)
