@@ -1,0 +1,315 @@
+"""One cell: train, measure everything the experiment needs, keep the numbers, drop the model."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from filelock import FileLock, Timeout
+
+import trf
+from trf import corpora, tokenisers
+from trf.empirical import attention_field, empirical_receptive_field
+from trf.encodings import Kind
+from trf.errors import CheckpointError, TRFError
+from trf.evaluation import loss_by_position, perplexity
+from trf.grid.plan import Cell, Preset
+from trf.nn import Decoder, checkpoint, load
+from trf.tokenisers import tokenise
+from trf.training import LOG, train
+
+COLUMNS = (
+    "encoding", "corpus", "seed", "tokens", "at_tokens", "text", "quantity", "mode", "length",
+    "eps", "layer", "head", "value", "error",
+)  # fmt: skip
+_LOG_POINTS = 200  # of the training curve that is kept
+_ENTROPY_POINTS = 32
+
+
+class CellBusy(TRFError):
+    """Another process is at work on this cell."""
+
+
+def cell_file(out: Path, cell: Cell) -> Path:
+    """Where the numbers of a cell are."""
+    return out / "cells" / f"{cell.name}.json"
+
+
+def run_cell(cell: Cell, out: Path, threads: int = 1) -> dict[str, Any]:
+    """Train and measure a cell, or go on where an earlier call was stopped; returns its record.
+
+    The record is written to ``OUT/cells/NAME.json`` when it is whole; until then the training state
+    is in ``OUT/work/NAME``.
+
+    Raises:
+        CellBusy: another process has it.
+        TRFError: it can't be trained (the loss is not finite, the disk is full).
+    """
+    path, work = cell_file(out, cell), out / "work" / cell.name
+    try:
+        work.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(work.with_suffix(".lock"), timeout=0):
+            if path.exists():
+                return json.loads(path.read_text("utf-8"))
+            record = _measure(cell, work, threads)
+            write_json(path, record)
+            shutil.rmtree(work, ignore_errors=True)
+    except Timeout as error:
+        raise CellBusy(f"another process is at work on {cell.name}") from error
+    except OSError as error:
+        raise CheckpointError(f"{cell.name}: {error.filename or out}: {error.strerror}") from error
+    return record
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write JSON under a temporary name first."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(json.dumps(data, allow_nan=False) + "\n", "utf-8")
+    os.replace(temporary, path)
+
+
+def _measure(cell: Cell, work: Path, threads: int) -> dict[str, Any]:
+    preset = cell.preset
+    if cell.encoding == "learned":
+        preset = _within(preset, preset.train_length)
+        cell = replace(cell, preset=preset)
+    trained = train(
+        cell.encoding,
+        work,
+        cell.corpus,
+        threads=threads,
+        precision=preset.precision,
+        checkpoints=cell.on_the_way,
+        tensorboard=False,
+        progress=False,
+        seed=cell.seed,
+        tokens=cell.tokens,
+        **preset.training,
+    )
+    began = time.perf_counter()
+    torch.set_num_threads(threads)
+    model = load(trained.checkpoint).to("cuda" if torch.cuda.is_available() else "cpu")
+    tokeniser = tokenisers.of(model.provenance)
+    ids = tokenise(
+        corpora.load(cell.corpus).test,
+        max(preset.lengths) + 1,
+        model.config.vocab_size,
+        tokeniser,
+    )
+    rows: list[dict[str, Any]] = []
+    curves: list[dict[str, Any]] = []
+    for at, path in sorted(trained.kept.items()):
+        kept = load(path).to(next(model.parameters()).device)
+        _field(kept, ids, preset.train_length, cell, at, rows, curves)
+        rows += _parameters(kept, at)
+    for length in preset.field_lengths:
+        _field(model, ids, length, cell, trained.tokens, rows, curves)
+        _attention(model, ids, length, cell, rows, curves)
+    rows += _parameters(model, trained.tokens)
+    _evaluate(model, ids, cell, rows, curves)
+    for name, file in cell.texts:
+        text = corpora.read_text(file)
+        lengths = [n for n in preset.lengths if n < len(tokeniser.encode(text))]
+        if lengths:
+            result = perplexity(
+                model, text, lengths, max_windows=preset.n_segments, seed=cell.seed, progress=False
+            )
+            rows += [{**row, "text": name} for row in _scores(result)]
+    for name in ("train_bits_per_byte", "valid_bits_per_byte"):
+        rows.append({"quantity": name, "value": getattr(trained, name)})
+    common = {
+        "encoding": cell.encoding,
+        "corpus": cell.corpus,
+        "seed": cell.seed,
+        "tokens": cell.tokens,
+        "at_tokens": trained.tokens,
+        "text": "test",
+    }
+    provenance = {k: v for k, v in model.provenance.items() if k != "tokeniser"}
+    return {
+        "cell": cell.to_dict(),
+        "rows": [_tidy({**common, **row}) for row in rows],
+        "curves": curves,
+        "log": _training_curve(work),
+        "training": provenance,
+        "seconds": {
+            "training": trained.seconds,
+            "measuring": round(time.perf_counter() - began, 1),
+        },
+        "versions": {**checkpoint.versions(), "trf": trf.__version__},
+    }
+
+
+def _within(preset: Preset, longest: int) -> Preset:
+    """Measure nothing longer: learned absolute positions end with the training window."""
+    names = ("lengths", "sliding_lengths", "field_lengths")
+    kept = {name: tuple(n for n in getattr(preset, name) if n <= longest) for name in names}
+    return replace(preset, **{**kept, "lengths": kept["lengths"] or (longest,)})
+
+
+def _evaluate(
+    model: Decoder, ids: np.ndarray, cell: Cell, rows: list[Any], curves: list[Any]
+) -> None:
+    """Perplexity in every mode that the encoding takes, and loss by position."""
+    preset = cell.preset
+    longest = max(preset.lengths)
+    common: dict[str, Any] = {
+        "max_windows": preset.n_segments, "seed": cell.seed, "progress": False
+    }  # fmt: skip
+    rows += _scores(perplexity(model, ids, preset.lengths, **common))
+    sliding = sorted({*preset.sliding_lengths, longest})
+    slid = perplexity(model, ids, sliding, stride=preset.stride, **common)
+    rows += [row for row in _scores(slid) if row["length"] != longest]
+    views: list[dict[str, Any]] = [{}, {"log_scale": True}]
+    if model.encoding.kind is not Kind.ABSOLUTE:
+        views += [
+            {"window": preset.window},
+            {"window": preset.window, "log_scale": True},
+            {"blocks": preset.window},
+        ]
+    for view in views:
+        if view:
+            rows += _scores(perplexity(model, ids, preset.lengths, **view, **common))
+        if "log_scale" not in view:
+            result = loss_by_position(model, ids, longest, **view, **common)
+            positions, nats = result.binned()
+            curves.append(
+                {
+                    "quantity": "loss_by_position",
+                    "mode": result.mode,
+                    "length": longest,
+                    "positions": positions.tolist(),
+                    "nats": _rounded(nats),
+                }
+            )
+
+
+def _scores(result: Any) -> Iterator[dict[str, Any]]:
+    """Rows of a `Perplexity`."""
+    for row in result.rows:
+        where = {"mode": result.mode, "length": row.length}
+        yield {**where, "quantity": "nats_per_token", "value": row.nats_per_token,
+               "error": row.standard_error}  # fmt: skip
+        yield {**where, "quantity": "perplexity", "value": row.perplexity}
+        yield {**where, "quantity": "bits_per_byte", "value": row.bits_per_byte}
+        yield {**where, "quantity": "seconds", "value": row.seconds}
+
+
+def _windows(cell: Cell, length: int) -> int:
+    return max(2, cell.preset.n_windows * cell.preset.train_length // max(length, 1))
+
+
+def _field(
+    model: Decoder,
+    ids: np.ndarray,
+    length: int,
+    cell: Cell,
+    at: int,
+    rows: list[Any],
+    curves: list[Any],
+) -> None:
+    """The empirical receptive field at N, or that it can't be measured."""
+    where: dict[str, Any] = {"length": length, "at_tokens": at}
+    try:
+        measured = empirical_receptive_field(
+            model, ids, cell.preset.eps, length=length, n_windows=_windows(cell, length),
+            seed=cell.seed, progress=False,
+        )  # fmt: skip
+    except CheckpointError as error:
+        curves.append({**where, "quantity": "erf", "missing": str(error)})
+        rows += [{**where, "quantity": "erf", "eps": eps} for eps in cell.preset.eps]
+        return
+    low, high = measured.band()
+    curves.append(
+        {
+            **where,
+            "quantity": "erf",
+            "curve": _rounded(measured.curve),
+            "low": _rounded(low),
+            "high": _rounded(high),
+            "n_windows": measured.n_windows,
+        }
+    )
+    rows += [
+        {**where, "quantity": "erf", "eps": eps, "value": radius}
+        for eps, radius in measured.radii.items()
+    ]
+
+
+def _attention(
+    model: Decoder, ids: np.ndarray, length: int, cell: Cell, rows: list[Any], curves: list[Any]
+) -> None:
+    """Logit bound, sink and entropy of every layer and head."""
+    field = attention_field(
+        model, ids, length=length, n_windows=max(2, _windows(cell, length) // 4),
+        seed=cell.seed, progress=False,
+    )  # fmt: skip
+    for layer, head in np.ndindex(field.n_layer, field.n_head):
+        where = {"length": length, "layer": layer, "head": head}
+        bound = float(field.logit_bound[layer, head])
+        rows += [
+            {**where, "quantity": "sink", "value": float(field.sink[layer, head])},
+            {**where, "quantity": "entropy", "value": float(field.entropy[layer, head, -1])},
+            {**where, "quantity": "logit_bound", "value": bound},
+        ]
+    seen = np.unique(np.geomspace(1, length, min(_ENTROPY_POINTS, length)).round().astype(int))
+    curves.append(
+        {
+            "quantity": "attention",
+            "length": length,
+            "visible_keys": seen.tolist(),
+            "entropy": [[_rounded(h[seen - 1]) for h in layer] for layer in field.entropy],
+            "mean_curve": _rounded(np.cumsum(field.density.mean(axis=(0, 1)))),
+            "n_windows": field.n_windows,
+        }
+    )
+
+
+def _parameters(model: Decoder, at: int) -> list[dict[str, Any]]:
+    """The learned parameters of the bias, a row a head."""
+    if model.bias is None:
+        return []
+    learned = [parameter.name for parameter in model.encoding.learnable]
+    return [
+        {"quantity": f"parameter {name}", "at_tokens": at, "head": head, "value": values[name]}
+        for head, values in enumerate(model.bias.values())
+        for name in learned
+        if name in values
+    ]
+
+
+def _training_curve(work: Path) -> dict[str, list[float | None]]:
+    """Tokens, loss and speed of the run, averaged down to a few hundred points."""
+    with open(work / LOG, encoding="utf-8", newline="") as file:
+        log = list(csv.DictReader(file))
+    names = ("tokens", "loss", "tokens_per_second")
+    pieces = np.array_split(np.arange(len(log)), min(_LOG_POINTS, len(log)))
+    return {
+        name: _rounded(np.array([np.mean([float(log[i][name]) for i in p]) for p in pieces]))
+        for name in names
+    }
+
+
+def _tidy(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with every column; a number that is not finite is a missing one."""
+    finite = {
+        name: value
+        for name, value in row.items()
+        if not isinstance(value, float) or math.isfinite(value)
+    }
+    return {name: finite.get(name) for name in COLUMNS}
+
+
+def _rounded(values: np.ndarray) -> list[float | None]:
+    return [float(f"{value:.7g}") if math.isfinite(value) else None for value in values]
