@@ -51,6 +51,9 @@ SMOOTH = [
     "-n/9-log((1+exp(-2*n/9))/2)",
     "-Rational(11,10)*log(n+2)-1/(n+1)",
     "-n*(1-exp(-n))/(1+exp(-n))/40",
+    "-n**2/(n+5)/9",
+    "-n/(1+log(1+n))/9",
+    "-sqrt(n)/log(n+2)**2",
 ]
 
 
@@ -76,6 +79,24 @@ def test_disc_bounds_hold_at_sampled_points(text):
             slope = mpmath.diff(lambda y: mpmath.re(function(y)), mpmath.mpf(x)) * x
             assert -slope >= decay - 1e-6 * max(1, abs(decay))
     assert found
+
+
+@pytest.mark.parametrize("text", ["-n/9+sqrt(n)", "sqrt(n)-log(1+n)", "-n*exp(-n/50)", "n/40"])
+def test_disc_bounds_on_a_stretch(text):
+    """With an end, growing exponents have a bound too."""
+    p = parse(text)
+    function = sympy.lambdify(X, p, ["mpmath"])
+    chance = random.Random(text)
+    for start, end, tau in ((3, 20, 0.3), (20, 300, 0.1)):
+        bound = disc_bound(p, X, arb(start), arb(tau), arb(end))
+        for _ in range(60):
+            x = chance.uniform(start, end)
+            z = x * (1 + tau * chance.random() * cmath.exp(2j * math.pi * chance.random()))
+            value = mpmath.re(function(mpmath.mpmathify(z)))
+            assert (
+                value
+                <= float(bound.height.log()) + float(bound.growth) * math.log(x / start) + 1e-9
+            )
 
 
 def test_discs_refuse_what_they_cannot_bound():

@@ -220,6 +220,7 @@ _UNARY: dict[Any, Callable[[Any], Any]] = {
     sympy.ceiling: lambda x: x.ceil(),
     sympy.Abs: abs,
     sympy.sign: lambda x: x.sgn(),
+    sympy.zeta: lambda x: x.zeta(),
 }
 
 

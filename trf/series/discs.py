@@ -63,13 +63,17 @@ class DiscBound:
     decay: arb
 
 
-def disc_bound(p: sympy.Expr, n: sympy.Symbol, start: arb, tau: arb) -> DiscBound:
+def disc_bound(
+    p: sympy.Expr, n: sympy.Symbol, start: arb, tau: arb, end: arb | None = None
+) -> DiscBound:
     """The bound of the module docstring for ``f = exp(p)``.
+
+    With ``end`` it is claimed for ``start <= x <= end`` only, where more expressions have one.
 
     Raises:
         NotRegularError: no bound found (``start`` too small, or a function outside the calculus).
     """
-    walk = _Walk(n, start, tau)
+    walk = _Walk(n, start, tau, end)
     height, growth, decay = arb(1), arb(0), arb(0)
     falls: list[sympy.Expr] = []
     rises: list[sympy.Expr] = []
@@ -84,21 +88,26 @@ def disc_bound(p: sympy.Expr, n: sympy.Symbol, start: arb, tau: arb) -> DiscBoun
             height, growth, decay = height * factor, growth + power, decay + slope
         else:
             (falls if free.is_negative else rises).append(part if free.is_positive else -part)
-    if falls:
-        span = walk.span(sympy.Add(*falls) - sympy.Add(*rises))
-        height *= walk.damping(span)
-        decay += span.slope
-    else:
-        for part in rises:
-            factor, power = walk.swelling(walk.span(part))
-            height, growth, decay = height * factor, growth + power, decay - power
+    try:
+        if falls:
+            span = walk.span(sympy.Add(*falls) - sympy.Add(*rises))
+            height, decay, rises = height * walk.damping(span), decay + span.slope, []
+    except NotRegularError:
+        for part in falls:
+            span = walk.span(part)
+            height, decay = height * walk.damping(span), decay + span.slope
+    for part in rises:
+        factor, power = walk.swelling(walk.span(part))
+        height, growth, decay = height * factor, growth + power, decay - power
     return DiscBound(start, tau, height.upper(), growth.upper(), decay.lower())
 
 
-def try_disc_bound(p: sympy.Expr, n: sympy.Symbol, start: arb, tau: arb) -> DiscBound | None:
+def try_disc_bound(
+    p: sympy.Expr, n: sympy.Symbol, start: arb, tau: arb, end: arb | None = None
+) -> DiscBound | None:
     """`disc_bound`, or None where it has no bound."""
     try:
-        return disc_bound(p, n, start, tau)
+        return disc_bound(p, n, start, tau, end)
     except NotRegularError:
         return None
 
@@ -116,6 +125,7 @@ class _Walk:
     n: sympy.Symbol
     start: arb
     tau: arb
+    end: arb | None = None
 
     def power(self, inner: sympy.Expr, scale: arb) -> tuple[arb, arb, arb]:
         """``A(z)**scale``: its bound at N, its growth, a lower bound of ``-scale*x*A'/A``."""
@@ -162,9 +172,9 @@ class _Walk:
                 raise NotRegularError(f"{expr} is not positive")
             return _Span(value, value, arb(0), arb(0), (arb(0), arb(0)), arb(0), True, True)
         if expr == n:
-            return _Span(
-                self.start, None, self.tau, None, (arb(1), arb(1)), self.start, True, False
-            )
+            absolute = None if self.end is None else self.tau * self.end
+            ends = arb(1), arb(1)
+            return _Span(self.start, self.end, self.tau, absolute, ends, self.start, True, False)
         if isinstance(expr, sympy.Add):
             return self._sum(expr)
         if isinstance(expr, sympy.Mul):
@@ -411,9 +421,19 @@ def _product(a: _Span, b: _Span, tau: arb) -> _Span:
     bottom = a.elastic[0] + b.elastic[0]
     top = None if a.elastic[1] is None or b.elastic[1] is None else a.elastic[1] + b.elastic[1]
     rising, falling = a.rising and b.rising, a.falling and b.falling
+    at_start = _at_start(a), _at_start(b)
+    if not rising and bottom >= 0 and at_start[0] is not None and at_start[1] is not None:
+        # The elasticities of a rising and a falling factor balance: the product rises.
+        low, rising = at_start[0] * at_start[1], True
+        return _Span(low, high, relative, absolute, (bottom, top), low * bottom, rising, falling)
     steepest = None if absolute is None else absolute / tau
     slope = a.low * b.slope + b.low * a.slope if rising else _minus(steepest)
     return _Span(low, high, relative, absolute, (bottom, top), slope, rising, falling)
+
+
+def _at_start(span: _Span) -> arb | None:
+    """The value at N of a quantity that rises or falls."""
+    return span.low if span.rising else (span.high if span.falling else None)
 
 
 def _crossed(a: arb | None, b: arb | None, da: arb | None, db: arb | None) -> arb | None:

@@ -28,8 +28,10 @@ from trf.series.balls import Term, compile_term, number
 from trf.series.discs import TAUS, NotRegularError, rises, try_disc_bound
 from trf.series.integrals import DivergentIntegral, tail_integral
 
-MAX_PIECES = 400
+MAX_PIECES = 250
+MAX_OPEN = 40
 MAX_HALVINGS = 8
+MAX_PRECISION = 1024
 GUARD = 32
 
 
@@ -55,8 +57,7 @@ def quadrature(p: sympy.Expr, x: sympy.Symbol) -> Callable[[arb], arb]:
     logarithmic: dict[int, list[_Table]] = {}
     bracket = _one_shift(p, x)
 
-    def rest(v: arb) -> arb | None:
-        return None if bracket is None else bracket(v.exp() - number(shift))
+    rest = None if bracket is None else lambda v: bracket(v.exp() - number(shift))
 
     def evaluate(a: arb) -> arb:
         try:
@@ -195,6 +196,8 @@ class _Table:
                 for piece in reversed(pieces):
                     beyond += piece
                 return beyond
+            if len(pieces) > MAX_OPEN and rest is None and not self._closes(self.edges[index]):
+                raise NotRegularError("no bound on the far tail integral was proved")
             if index == len(self.pieces):
                 self._extend()
             pieces.append(self.pieces[index])
@@ -216,6 +219,10 @@ class _Table:
                 return arb(top / 2, top / 2)
         bracket = None if rest is None else rest(x)
         return bracket if bracket is not None and 2 * bracket.rad() < small else None
+
+    def _closes(self, edge: arb) -> bool:
+        """Whether the decay beyond an edge is proved to be enough for convergence."""
+        return bool(_decay(self.term, edge.exp().lower()) > 1)
 
     def _extend(self) -> None:
         left = self.edges[-1]
@@ -246,6 +253,8 @@ def _tabulated(
     tables: dict[int, list[_Table]], term: Term, a: arb, rest: Callable[[arb], arb | None] | None
 ) -> arb:
     precision, left = flint.ctx.prec - GUARD, a.log()
+    if precision > MAX_PRECISION:
+        raise NotRegularError(f"quadrature goes to {MAX_PRECISION} bits, not to {precision}")
     known = tables.setdefault(precision, [])
     table = next((one for one in known if one.covers(left)), None)
     if table is None:
@@ -255,12 +264,12 @@ def _tabulated(
 
 
 def _decay(term: Term, at: arb) -> arb:
-    """A lower bound of ``-x*p'(x)`` from ``at`` on (it does not depend on the discs)."""
+    """A lower bound of ``-x*p'(x)`` from ``at`` on; 0 where none is found."""
     for tau in TAUS:
         bound = try_disc_bound(term.p, term.n, at, arb(tau))
         if bound is not None:
             return bound.decay
-    raise NotRegularError("the tail integral leaves the region where p(n) is smooth")
+    return arb(0)
 
 
 def _piece(
@@ -269,11 +278,11 @@ def _piece(
     decay: arb,
     nodes: list[tuple[arb, arb]],
     tolerance: arb,
-    end: arb | None = None,
+    stop: arb | None = None,
 ) -> tuple[arb, arb]:
     """The integral over ``[left, left + 2h]`` and its right end; the ellipse has rho = e.
 
-    With ``end`` the piece stops there at the latest: a shorter piece has a smaller ellipse and so
+    With ``stop`` the piece stops there at the latest: a shorter piece has a smaller ellipse and so
     a smaller error.
     """
     one = arb(1)
@@ -283,11 +292,12 @@ def _piece(
         beta = tau.asin()
         half = (beta / one.sinh()).mid()
         overshoot = half * (one.cosh() - 1)
-        bound = try_disc_bound(term.p, term.n, (left - overshoot).exp().lower(), tau)
+        edge = (left + 2 * half + overshoot).exp()
+        start, end = (left - overshoot).exp().lower(), (edge / beta.cos()).upper()
+        bound = try_disc_bound(term.p, term.n, start, tau, end)
         if bound is None:
             tau = tau / 2
             continue
-        edge = (left + 2 * half + overshoot).exp()
         height = bound.height * (edge / (beta.cos() * bound.start)) ** bound.growth * edge
         error = (
             64 * half * height * (-2 * len(nodes) * one).exp() / (15 * (1 - (-2 * one).exp()))
@@ -301,8 +311,8 @@ def _piece(
         raise NotRegularError("the tail integral starts too near a singularity of p(n)")
     half, error = choice
     right = left + 2 * half
-    if end is not None and not right < end:
-        half, right = (end - left) / 2, end
+    if stop is not None and not right < stop:
+        half, right = (stop - left) / 2, stop
     middle = left + half
     total = arb(0)
     for node, weight in nodes:

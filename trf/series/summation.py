@@ -285,7 +285,9 @@ def _order(bound: DiscBound, at: int, unit: arb, precision: int) -> int | None:
         free = 2 * order - 1 - growth
         return base + math.lgamma(2 * order + 1) - 2 * order * step - math.log(free)
 
-    low = max(1, int(growth / 2) + 2)
+    low = max(1, int(min(growth, 4.0 * MAX_ORDER) / 2) + 2)
+    if low > MAX_ORDER:
+        return None
     high = min(MAX_ORDER, low + int(math.exp(min(step, 12.0)) / 2))
     if excess(high) >= 0:
         return None
