@@ -40,6 +40,9 @@ class AttentionField:
         totals: the weight at each distance, summed over all queries of the even-numbered windows
             and of the odd-numbered ones; what a fit reads. (2, L, H, N)
         half_windows: windows in each of those.
+        log_weights: the mean log-weight at distance n = 0 ... N//2 - 1, over the queries of the
+            second half of the same halves of the windows, all of which see those distances; -inf
+            where a weight was 0. (2, L, H, N//2)
         logit_bound: the largest |q . k| times its scale that occurred, the bias p(n) left out;
             NaN where the model does not show its logits. (L, H)
         entropy: of the weights of a query with i + 1 visible keys, i = 0 ... N-1, in nats; at most
@@ -55,6 +58,7 @@ class AttentionField:
     density: np.ndarray
     totals: np.ndarray
     half_windows: tuple[int, int]
+    log_weights: np.ndarray
     logit_bound: np.ndarray
     entropy: np.ndarray
     sink: np.ndarray
@@ -95,7 +99,7 @@ class AttentionField:
         return 1 / np.square(self.density).sum(axis=-1)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-able data, without the totals."""
+        """As JSON-able data, without what a fit reads (totals and log-weights)."""
         return {
             "density": self.density.tolist(),
             "logit_bound": [[None if math.isnan(u) else u for u in row]
@@ -130,6 +134,7 @@ class _Sums:
         self.positions = positions
         self.density = np.zeros((n_layer, n_head, length))
         self.totals = np.zeros((2, n_layer, n_head, length))
+        self.log_weights = np.zeros((2, n_layer, n_head, length // 2))
         self.logit_bound = np.zeros((n_layer, n_head))
         self.entropy = np.zeros((n_layer, n_head, length))
         self.sink = np.zeros((n_layer, n_head))
@@ -166,6 +171,9 @@ class _Sums:
         self.entropy[layer, :, a:b] += entropy.cpu().numpy()
         late = max(N // 2, a) - a
         if late < b - a:
+            logs = diagonal_sums(weights[:, :, late:].log())[..., : N // 2]
+            for h in (0, 1):
+                self.log_weights[h, layer] += logs[half == h].sum(0).numpy()
             self.sink[layer] += weights[:, :, late:, 0].double().sum((0, 2)).cpu().numpy()
         for p in self.positions:
             if a <= p < b:
@@ -212,10 +220,13 @@ def measure_heads(
             sums.loss += losses(model, hidden, batch[:, 1:].to(device)).sum(0).numpy()
             sums.first += len(batch)
             bar.update(len(batch))
+    counts = ((W + 1) // 2, W // 2)
+    queries = np.maximum(counts, 1)[:, None, None, None] * (N - N // 2)
     return AttentionField(
         density=sums.density / (W * len(positions)),
         totals=sums.totals,
-        half_windows=((W + 1) // 2, W // 2),
+        half_windows=counts,
+        log_weights=sums.log_weights / queries,
         logit_bound=sums.logit_bound,
         entropy=sums.entropy / W,
         sink=sums.sink / (W * (N - N // 2)),

@@ -1,15 +1,18 @@
 """Which encoding did a head learn? Fitting the catalogue's families to measured attention.
 
-A head with bias p and logits that do not depend on the distance otherwise gives the key at
-distance n of a query with i + 1 visible keys the weight exp(p(n)) / B(i + 1), B the partial sum.
-With T(n) the weight measured at distance n, summed over queries, and q(i) queries at position i,
-the log-likelihood of p, every query counting as one draw from its weights, is
+Two ways. `fit_logs` reads the mean of the log-weights at each distance: for a head with bias p,
 
-    log L = sum_n T(n) p(n) - sum_i q(i) log B(i + 1),
+    mean over queries of ln a_{i, i-n} = p(n) + mean content logit at distance n + constant,
 
-in nats. It is at most minus the entropy of the weights, so families compare by it; a family with
-more parameters pays by the Bayesian information criterion, BIC = k log(queries) - 2 log L (Schwarz
-1978), or is scored on windows that it was not fitted to.
+so content that does not depend on the distance falls out, and p is fitted by least squares.
+`fit_head` reads the weights themselves. With T(n) the weight at distance n, summed over queries,
+and W queries at each position, every query counting as one draw from its weights,
+
+    log L = sum_n T(n) p(n) - W sum_i log B(i + 1),   B(j) = sum_{n<j} exp(p(n)),
+
+which describes where the mass goes, content included. Families compare by the Bayesian information
+criterion, BIC = k log(count) - 2 log L (Schwarz 1978), the count that of queries or of distances,
+or by windows that they were not fitted to.
 """
 
 from __future__ import annotations
@@ -23,12 +26,16 @@ import numpy as np
 
 from trf.errors import ParameterError, unknown_name
 from trf.expression import Bias, as_bias
-from trf.fit.families import CUT, DEFAULT, FAMILIES, Data, Family, solve
+from trf.fit.families import CUT, DEFAULT, FAMILIES, Data, Family, LogData, solve
 from trf.series.convergence import converges
 from trf.series.verdict import Verdict
 from trf.theory import ReceptiveField, theoretical_receptive_field
 
-__all__ = ["DEFAULT", "FAMILIES", "Family", "Fit", "HeadFit", "fit_field", "fit_head"]
+__all__ = ["DEFAULT", "FAMILIES", "Family", "Fit", "HeadFit", "fit_field", "fit_head", "fit_logs"]
+
+
+FROM_LOGS = tuple(name for name in DEFAULT if name != "window")
+_FEWEST = 8  # distances that a fit to log-weights needs
 
 
 class Profile(Protocol):
@@ -36,6 +43,7 @@ class Profile(Protocol):
 
     totals: np.ndarray
     half_windows: tuple[int, int]
+    log_weights: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -46,10 +54,10 @@ class Fit:
         family: its name in the catalogue.
         parameters: the fitted values; for T5 those of the buckets b0, b1, ..., relative to b0.
         n_parameters: k, how many.
-        log_likelihood: of all queries, in nats.
-        bic: k log(queries) - 2 log L; the least is best.
-        held_out: log-likelihood a query, in nats, of the windows left out of the fit; None unless
-            that is the criterion.
+        log_likelihood: of all queries, or of all distances for `fit_logs`; in nats.
+        bic: k log(count) - 2 log L; the least is best.
+        held_out: log-likelihood a query (a distance), in nats, of the windows left out of the fit;
+            None unless that is the criterion.
         formula: p(n) with the values put in.
     """
 
@@ -99,13 +107,13 @@ class HeadFit:
     Attributes:
         fits: by ascending BIC, or by descending held-out likelihood.
         criterion: ``"bic"`` or ``"held-out"``.
-        n_queries: queries measured, W N.
-        length: N, the longest number of visible keys.
+        count: queries measured, W N, or distances for `fit_logs`.
+        length: how many distances there were, the token itself included.
     """
 
     fits: tuple[Fit, ...]
     criterion: str
-    n_queries: int
+    count: int
     length: int
 
     @property
@@ -129,7 +137,7 @@ class HeadFit:
         """As JSON-able data."""
         return {
             "criterion": self.criterion,
-            "n_queries": self.n_queries,
+            "count": self.count,
             "length": self.length,
             "fits": [fit.to_dict() for fit in self.fits],
         }
@@ -150,7 +158,7 @@ class HeadFit:
 
 def fit_head(
     totals: Any,
-    n_windows: int | tuple[int, int],
+    n_windows: int | tuple[int, ...],
     *,
     families: Sequence[str] = DEFAULT,
     criterion: str = "bic",
@@ -187,30 +195,66 @@ def fit_head(
         ('alibi', 0.1)
     """
     rows, counts = _checked(totals, n_windows)
-    for family in families:
-        if family not in DEFAULT:
-            raise unknown_name("family", family, DEFAULT)
-    if criterion not in ("bic", "held-out"):
-        raise unknown_name("criterion", criterion, ("bic", "held-out"))
-    if criterion == "held-out" and len(rows) < 2:
-        raise ParameterError("held-out likelihood needs the totals of two halves, (2, N)")
-    N = rows.shape[1]
+    data = [Data(row, count) for row, count in zip(rows, counts, strict=True)]
     whole = Data(rows.sum(axis=0), sum(counts))
-    halves = [Data(row, count) for row, count in zip(rows, counts, strict=True)]
-    fits = [_fit(family, whole, halves if criterion == "held-out" else []) for family in families]
-    by_bic = sorted(fits, key=lambda fit: fit.bic)
-    ranked = by_bic if criterion == "bic" else sorted(fits, key=lambda fit: -(fit.held_out or 0.0))
-    return HeadFit(tuple(ranked), criterion, whole.n_queries, N)
+    return _ranked(families, criterion, whole, data, whole.n_queries)
+
+
+def fit_logs(
+    log_weights: Any, *, families: Sequence[str] = FROM_LOGS, criterion: str = "bic"
+) -> HeadFit:
+    """Fit the catalogue's families to the mean log-weights of one head.
+
+        minimise  sum_n (y(n) - p(n) - constant)^2   over n = 1 ... M-1 and the parameters of p
+
+    Args:
+        log_weights: y, the mean log-weight at distance n = 0 ... M-1, all from the same queries,
+            (M,); or of two halves of the windows, (2, M). Values that are not finite (a weight
+            that was 0) are left out, and so is n = 0: a token's product with itself is like no
+            other.
+        families: names in the catalogue, of `FROM_LOGS`; a window has no finite log-weights, it is
+            for `fit_head`.
+        criterion: ``"bic"``, or ``"held-out"``, which needs two halves.
+
+    Returns:
+        A `HeadFit`. Residuals count as independent from distance to distance, which they are not:
+        differences in BIC are larger than the evidence for them.
+
+    Raises:
+        UnknownNameError, ParameterError: as `fit_head`; fewer than 8 finite values.
+
+    Example:
+        >>> fit = fit_logs(-0.1 * np.arange(64) - 2)
+        >>> fit.best.family, round(fit.best.parameters["m"], 4)
+        ('alibi', 0.1)
+    """
+    rows = np.atleast_2d(np.asarray(log_weights, dtype=float))
+    if rows.ndim != 2 or len(rows) not in (1, 2):
+        raise ParameterError(f"log-weights are of shape (M,) or (2, M), got {rows.shape}")
+    data = [LogData(row) for row in rows]
+    whole = LogData(rows.mean(axis=0))
+    count = int(whole.used.sum())
+    if count < _FEWEST:
+        raise ParameterError(f"a fit needs {_FEWEST} finite log-weights beyond n = 0, got {count}")
+    if "window" in families:
+        raise ParameterError("a window has no finite log-weights beyond it: use fit_head")
+    return _ranked(families, criterion, whole, data, count)
 
 
 def fit_field(
-    field: Profile, *, families: Sequence[str] = DEFAULT, criterion: str = "bic"
+    field: Profile,
+    *,
+    of: str = "logs",
+    families: Sequence[str] | None = None,
+    criterion: str = "bic",
 ) -> tuple[tuple[HeadFit, ...], ...]:
     """Fit the catalogue's families to every layer and head of an `AttentionField`.
 
     Args:
         field: what `trf.empirical.attention_field` measured.
-        families, criterion: as for `fit_head`.
+        of: ``"logs"``, which shows the bias (`fit_logs`), or ``"mass"``, which shows where the
+            attention goes, content and windows included (`fit_head`).
+        families, criterion: as for those; all that they take unless given.
 
     Returns:
         A tuple of L tuples of H `HeadFit`.
@@ -218,16 +262,38 @@ def fit_field(
     Raises:
         UnknownNameError, ParameterError: as `fit_head`.
     """
-    totals, counts = field.totals, field.half_windows
-    if counts[1] == 0:
-        totals, counts = totals[:1], counts[:1]
-    return tuple(
-        tuple(
-            fit_head(totals[:, layer, h], counts, families=families, criterion=criterion)
-            for h in range(totals.shape[2])
-        )
-        for layer in range(totals.shape[1])
-    )
+    if of not in ("logs", "mass"):
+        raise unknown_name("way to fit", of, ("logs", "mass"))
+    halves = slice(None) if field.half_windows[1] else slice(1)
+    counts = field.half_windows[halves]
+
+    def one(layer: int, head: int) -> HeadFit:
+        if of == "logs":
+            logs = field.log_weights[halves, layer, head]
+            return fit_logs(logs, families=families or FROM_LOGS, criterion=criterion)
+        totals = field.totals[halves, layer, head]
+        return fit_head(totals, counts, families=families or DEFAULT, criterion=criterion)
+
+    _, n_layer, n_head, _ = field.totals.shape
+    return tuple(tuple(one(layer, head) for head in range(n_head)) for layer in range(n_layer))
+
+
+def _ranked(
+    families: Sequence[str], criterion: str, whole: Any, halves: Sequence[Any], count: int
+) -> HeadFit:
+    """All families fitted, the best first."""
+    for family in families:
+        if family not in DEFAULT:
+            raise unknown_name("family", family, DEFAULT)
+    if criterion not in ("bic", "held-out"):
+        raise unknown_name("criterion", criterion, ("bic", "held-out"))
+    if criterion == "held-out" and len(halves) < 2:
+        raise ParameterError("held-out likelihood needs two halves of the windows")
+    parts = halves if criterion == "held-out" else []
+    fits = [_fit(family, whole, parts, count) for family in families]
+    by_bic = sorted(fits, key=lambda fit: fit.bic)
+    ranked = by_bic if criterion == "bic" else sorted(fits, key=lambda fit: -(fit.held_out or 0.0))
+    return HeadFit(tuple(ranked), criterion, count, whole.length)
 
 
 def _checked(totals: Any, n_windows: Any) -> tuple[np.ndarray, tuple[int, ...]]:
@@ -249,16 +315,22 @@ def _checked(totals: Any, n_windows: Any) -> tuple[np.ndarray, tuple[int, ...]]:
     return rows, counts
 
 
-def _fit(family: str, whole: Data, halves: Sequence[Data]) -> Fit:
+def _fit(family: str, whole: Any, halves: Sequence[Any], count: int) -> Fit:
     parameters, p, formula = solve(family, whole)
     log_likelihood = whole.log_likelihood(p)
     held_out = None
     if len(halves) == 2:
-        scores = [
-            other.log_likelihood(solve(family, one, parameters)[1]) / other.n_queries
-            for one, other in (halves, halves[::-1])
-        ]
+        scores = [_score(family, one, other, parameters) for one, other in (halves, halves[::-1])]
         held_out = float(np.mean(scores))
     k = len(parameters)
-    bic = k * float(np.log(whole.n_queries)) - 2 * log_likelihood
+    bic = k * float(np.log(count)) - 2 * log_likelihood
     return Fit(family, parameters, k, log_likelihood, bic, held_out, formula)
+
+
+def _score(family: str, one: Any, other: Any, parameters: dict[str, float]) -> float:
+    """The likelihood of `other`, a query or a distance, by the fit to `one`."""
+    p = solve(family, one, parameters)[1]
+    if isinstance(one, LogData):
+        variance = float(np.square(one.residuals(p)).mean())
+        return other.log_likelihood(p, variance) / int(other.used.sum())
+    return other.log_likelihood(p) / other.n_queries

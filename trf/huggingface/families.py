@@ -201,8 +201,9 @@ def _rotary(config: Any, _: Weights) -> Layers:
         if rotates[i]:
             layers.append(LayerEncoding(i, "rope", None, widths[i], note))
         else:
-            bias = as_bias("0") if widths[i] is None else window_bias(widths[i])
-            layers.append(LayerEncoding(i, "none", (bias,) * _n_head(config), widths[i]))
+            width = widths[i]
+            bias = as_bias("0") if width is None else window_bias(width)
+            layers.append(LayerEncoding(i, "none", (bias,) * _n_head(config), width))
     return tuple(layers)
 
 
