@@ -235,7 +235,7 @@ def test_truncated_sums_of_divergent_series():
 
 def test_starts():
     for text, start in (("-2*log(n)", 1), ("-log(n-6)*3", 7), ("-3*log(log(n))-2*log(n)", 2),
-                        ("-2*log((n-4)**2)", 5), ("-n-1/n", 1), ("log(n)-n", 0)):  # fmt: skip
+                        ("-2*log((n-4)**2)", 5), ("-n-1/n", 1), ("log(n)-n", 1)):  # fmt: skip
         assert enclose(parse(text, N), N).start == start
 
 
@@ -268,7 +268,7 @@ def test_compiled_expressions_know_their_domain():
     with flint.ctx.workprec(64):
         assert compile_term(parse("-2*log(n)"), X).at(0).is_nan()
         assert compile_term(parse("-2*log(n-3)"), X).at(1).is_nan()
-        assert compile_term(parse("2*log(n)-n"), X).at(0) == 0
+        assert compile_term(parse("2*log(n)-n"), X).at(0).is_nan()
         assert compile_term(parse("Piecewise((0, n<5), (-oo, True))", N), N).at(5) == 0
         assert compile_expression(parse("floor(n/3)", N), N)(arb(9)) == 3
         assert compile_expression(sympy.pi * N + sympy.E, N)(arb(2)).contains(

@@ -304,12 +304,23 @@ def test_bounded_logits_are_the_worst_case():
 
 
 def test_both_sides():
-    found = field("-n/8", 0.05, bidirectional=True)
+    found = field("-abs(n)/8", 0.05, bidirectional=True)
     terms = [mpmath.exp(-mpmath.mpf(n) / 8) * (1 if n == 0 else 2) for n in range(800)]
     total = mpmath.fsum(terms)
     wanted = next(j for j in range(1, 800) if mpmath.fsum(terms[:j]) > 0.95 * total)
     assert found.radius == wanted
     assert abs(float(found.total) - float(total)) < 1e-12
+    assert field(as_bias("-n/8"), 0.05, bidirectional=True).radius == wanted
+
+
+def test_both_sides_of_a_signed_distance():
+    with pytest.raises(DivergenceError):
+        field("-n/8", 0.05, bidirectional=True)
+    found = field("-n^2/9-n/5", 0.01, bidirectional=True)
+    terms = [mpmath.exp(-(mpmath.mpf(n) ** 2) / 9 - mpmath.mpf(n) / 5) for n in range(-99, 100)]
+    total = mpmath.fsum(terms)
+    wanted = next(j for j in range(1, 90) if mpmath.fsum(terms[99 - j + 1 : 99 + j]) > 0.99 * total)
+    assert found.radius == wanted
 
 
 def test_a_residual_share_of_one_layer():

@@ -376,13 +376,11 @@ def _exp(x: Any) -> Any:
 
 
 def _positive_power(inner: Callable[[Any], Any], exponent: sympy.Expr) -> Callable[[Any], Any]:
-    """``exp(exponent*log(A))``: 0 where A = 0 and the exponent is positive, NaN where A < 0."""
-    power, grows = _power(exponent), bool(exponent.is_positive)
+    """``exp(exponent*log(A))``: NaN unless A > 0, for log(A) is not finite there."""
+    power = _power(exponent)
 
     def factor(x: Any) -> Any:
         value = inner(x)
-        if _head(value) > 0 or (grows and _head(value) == 0):
-            return power(value)
-        return value * NAN
+        return power(value) if _head(value) > 0 else value * NAN
 
     return factor

@@ -79,37 +79,35 @@ class WithResidual(Series):
 
 @dataclass(frozen=True)
 class TwoSided(Series):
-    """``exp(p(|n|))`` over all integers: the first j terms are the distances below j, both sides.
+    """Both sides of a query: the first j terms are the distances below j, on the right and left.
 
-    Distance 0 is counted once, where its weight is finite.
+    Distance 0, where its weight is finite, is counted once, with the right side.
     """
 
-    side: Series
+    right: Series
+    left: Series
 
     @property
     def start(self) -> int:  # type: ignore[override]
-        return self.side.start
+        return self.right.start
 
     @property
     def method(self) -> str:  # type: ignore[override]
-        return f"{self.side.method}, both sides"
+        return f"{_joined((self.right, self.left))}, both sides"
 
-    def _is_center(self, j: int) -> bool:
-        return j == 0 and self.side.start == 0
+    def _center(self, j: int, precision: int) -> arb:
+        once = j == 0 and self.right.start == 0
+        return self.left.term(0, precision) if once else arb(0)
 
     def term(self, j: int, precision: int) -> arb:
-        value = self.side.term(j, precision)
-        return value if self._is_center(j) else 2 * value
+        with working(precision):
+            both = self.right.term(j, precision) + self.left.term(j, precision)
+            return both - self._center(j, precision)
 
     def tail(self, j: int, precision: int) -> arb:
         with working(precision):
-            both = 2 * self.side.tail(j, precision)
-            return both - self.side.term(0, precision) if self._is_center(j) else both
-
-    def mass(self, j: int, precision: int) -> arb:
-        with working(precision):
-            both = 2 * self.side.mass(j, precision)
-            return both - self.side.term(0, precision) if j and self.side.start == 0 else both
+            both = self.right.tail(j, precision) + self.left.tail(j, precision)
+            return both - self._center(j, precision)
 
 
 def _joined(parts: tuple[Series, ...]) -> str:

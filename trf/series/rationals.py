@@ -61,7 +61,7 @@ def _factor(part: Any, n: sympy.Symbol) -> Exact:
 
     def factor(at: int) -> Fraction | None:
         base = value(at)
-        return base**power if base > 0 or (base == 0 and power > 0) else None
+        return base**power if base > 0 else None
 
     return factor
 

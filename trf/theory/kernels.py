@@ -81,13 +81,24 @@ def _unsummed(bias: Bias, why: str) -> DivergenceError | UndecidedError:
     )
 
 
-def combine(
-    parts: tuple[Series, ...], residual: Fraction = Fraction(0), bidirectional: bool = False
-) -> Series:
-    """The mean kernel of the heads, both sides if asked, with a residual share at distance 0."""
-    sided = tuple(TwoSided(part) for part in parts) if bidirectional else parts
-    kernel = sided[0] if len(sided) == 1 else Mean(sided)
+def combine(parts: tuple[Series, ...], residual: Fraction = Fraction(0)) -> Series:
+    """The mean kernel of the heads, with a residual share at distance 0."""
+    kernel = parts[0] if len(parts) == 1 else Mean(parts)
     return WithResidual(kernel, residual) if residual else kernel
+
+
+def both_sides(right: Series, left: Series) -> Series:
+    """The kernel of keys on both sides; the sides have to start at the same distance.
+
+    Raises:
+        UndecidedError: they do not.
+    """
+    if right.start != left.start:
+        raise UndecidedError(
+            f"the two sides start at the distances {right.start} and {left.start}, so that no "
+            "radius counts on both"
+        )
+    return TwoSided(right, left)
 
 
 def solve(series: Series, share: Share, what: str) -> int:

@@ -10,11 +10,19 @@ import sympy
 
 from trf.errors import ParameterError, UndecidedError
 from trf.expression import Bias, Domain, exact
+from trf.series.convergence import converges
 from trf.series.inversion import Share
 from trf.series.tails import Series
 from trf.theory.field import CertifiedKernel, ReceptiveField
 from trf.theory.heads import Heads, read_heads
-from trf.theory.kernels import NotSummedError, combine, finite_series, limit_series, solve
+from trf.theory.kernels import (
+    NotSummedError,
+    both_sides,
+    combine,
+    finite_series,
+    limit_series,
+    solve,
+)
 from trf.theory.stack import MAX_FLOATS, limit_stack_field, sampled_field, stack_field
 
 
@@ -52,6 +60,8 @@ def theoretical_receptive_field(
         logit_bound: U >= 0: the radius that holds for every head whose content logits satisfy
             ``|q.k|/sqrt(d) <= U``: the worst case mass beyond it is below eps.
         bidirectional: keys on both sides; ``radius`` then means the distances ``|n| < radius``.
+            As for `trf.converges`, n in a text is then the signed distance: write ``|n|`` for a
+            bias that is the same on both sides (an encoding or a `Bias` is).
         assume: domains of parameters that are not positive reals.
         **values: parameter values by keyword, where the name collides with nothing.
 
@@ -93,6 +103,12 @@ def theoretical_receptive_field(
         raise ParameterError("logit_bound goes without a residual share: it bounds one head")
     try:
         parts = tuple(_series(head, length) for head in heads.biases)
+        if bidirectional:
+            left = _left_tails(bias, heads, parameters, values, assume)
+            parts = tuple(
+                both_sides(part, _series(other, length))
+                for part, other in zip(parts, left, strict=True)
+            )
     except NotSummedError:
         if length is None or length > MAX_FLOATS or bound != 0 or bidirectional:
             raise
@@ -117,22 +133,36 @@ def theoretical_receptive_field(
         )
 
     if heads.single:
-        return one(combine(parts, rho, bidirectional), heads.label, ())
+        return one(combine(parts, rho), heads.label, ())
     singles = tuple(
-        one(combine((part,), rho, bidirectional), str(head), ())
+        one(combine((part,), rho), str(head), ())
         for part, head in zip(parts, heads.biases, strict=True)
     )
-    return one(_mean(parts, rho, bidirectional, heads), heads.label, singles)
+    return one(_mean(parts, rho, heads), heads.label, singles)
 
 
-def _mean(parts: tuple[Series, ...], rho: Fraction, bidirectional: bool, heads: Heads) -> Series:
+def _left_tails(
+    bias: Any,
+    heads: Heads,
+    parameters: Mapping[str, Any] | None,
+    values: Mapping[str, Any],
+    assume: Mapping[str, Domain] | None,
+) -> tuple[Bias, ...]:
+    """``p(-n)`` of each head: as `trf.converges` reads it."""
+    if not heads.single:
+        return heads.biases
+    left = converges(bias, assume=assume, bidirectional=True).tails[-1]
+    return read_heads(left, parameters, values).biases
+
+
+def _mean(parts: tuple[Series, ...], rho: Fraction, heads: Heads) -> Series:
     starts = {part.start for part in parts}
     if len(starts) > 1:
         raise UndecidedError(
             f"{heads.label}: the heads start at different distances {sorted(starts)}, so their "
             "kernels have no mean; take them one at a time"
         )
-    return combine(parts, rho, bidirectional)
+    return combine(parts, rho)
 
 
 def _series(bias: Bias, length: int | None) -> Series:
