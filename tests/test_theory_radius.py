@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -38,6 +39,35 @@ def test_known_radii_to_the_last_digit(case):
         low, high = found.total.lower, found.total.upper
         assert mpmath.mpf(low.numerator) / low.denominator <= known + unit
         assert mpmath.mpf(high.numerator) / high.denominator >= known - unit
+
+
+def test_no_known_radius_takes_two_seconds():
+    """Processor time, from text to the last digit; the longest has 601 digits."""
+    from trf.theory.kernels import limit_series
+
+    limit_series.cache_clear()
+    for case in RADII:
+        start = time.process_time()
+        field(case["p"], case["eps"], parameters=case["params"])
+        assert time.process_time() - start < 2
+
+
+def test_a_radius_of_a_thousand_digits():
+    start = time.process_time()
+    found = field("-r1*log(1+r2*n)", "1/1000", r1="1003/1000", r2="1/10")
+    assert time.process_time() - start < 2
+    assert len(str(found.radius)) == 1001
+    with mpmath.workdps(1100):
+        a, s = mpmath.mpf(10), mpmath.mpf(1003) / 1000
+        limit = mpmath.zeta(s, a) / 1000
+        j = mpmath.mpf(found.radius)
+        # Euler-Maclaurin by hand: at 10^1000 four terms are good to 4000 digits.
+        x = a + j
+
+        def tail(x):
+            return x ** (1 - s) / (s - 1) + x**-s / 2 + s * x ** (-s - 1) / 12
+
+        assert tail(x) < limit <= tail(x - 1)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def enclose(p: sympy.Expr, n: sympy.Symbol) -> Series:
 
     Examples:
         >>> n = sympy.Symbol("n", integer=True, nonnegative=True)
-        >>> enclose(-2 * sympy.log(1 + n), n).total(53).contains(arb.pi() ** 2 / 6)
+        >>> enclose(-2 * sympy.log(1 + n), n).total(53).overlaps(arb.pi() ** 2 / 6)
         True
     """
     others = p.free_symbols - {n}

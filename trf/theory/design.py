@@ -259,7 +259,7 @@ def slopes_for_radii(
 
     Examples:
         >>> [str(m) for m in slopes_for_radii(3, 10, 1000)]
-        ['1/2', '23/500', '461/100000']
+        ['1/2', '461/10000', '2303/500000']
     """
     share = checked_eps(eps)
     if isinstance(n_head, bool) or not isinstance(n_head, int) or n_head < 1:

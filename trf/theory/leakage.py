@@ -95,7 +95,7 @@ def leakage(
 
     Examples:
         >>> print(leakage("-log(1+n)", 512, 2048))
-        leakage of -log(1+n) from 512 to 2048 tokens: [0.168879 +/- 1.39e-7] (limit 1.00000)
+        leakage of -log(1+n) from 512 to 2048 tokens: [0.168928 +/- 1.80e-7] (limit 1.00000)
     """
     for name, length in (("train_length", train_length), ("eval_length", eval_length)):
         if length is None and name == "eval_length":
