@@ -123,3 +123,16 @@ def test_the_installed_command_and_a_broken_pipe():
     assert done.returncode == 0
     assert done.stderr == ""
     assert "converges" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_grid_of_one_smallest_cell(capsys, tmp_path):
+    code, out, _ = run(
+        capsys, "grid", "--encodings", "alibi", "--preset", "smoke", "--out", str(tmp_path),
+        "--jobs", "1", "--json",
+    )  # fmt: skip
+    assert code == 0
+    assert len(json.loads(out)["done"]) == 1
+    code, out, _ = run(capsys, "merge", str(tmp_path))
+    assert code == 0
+    assert out.strip().endswith("results.csv")

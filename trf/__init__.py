@@ -26,7 +26,13 @@ _NAMES = {
     "theoretical_receptive_field": "trf.theory",
     "EmpiricalReceptiveField": "trf.empirical",
     "empirical_receptive_field": "trf.empirical",
+    "closed_form": "trf.series.closed_form",
+    "design": "trf.theory",
+    "growth_law": "trf.theory",
+    "leakage": "trf.theory",
+    "slopes_for_radii": "trf.theory",
     "perplexity": "trf.evaluation",
+    "loss_by_position": "trf.evaluation",
     "train": "trf.training",
     "load": "trf.nn",
     "TRFError": "trf.errors",
@@ -44,13 +50,19 @@ __all__ = [
     "Verdict",
     "__version__",
     "as_bias",
+    "closed_form",
     "converges",
+    "design",
     "empirical_receptive_field",
     "encodings",
     "errors",
+    "growth_law",
+    "leakage",
     "load",
+    "loss_by_position",
     "perplexity",
     "plot",
+    "slopes_for_radii",
     "theoretical_receptive_field",
     "train",
 ]
@@ -61,12 +73,20 @@ if TYPE_CHECKING:
     from trf.empirical import EmpiricalReceptiveField, empirical_receptive_field
     from trf.encodings import Encoding
     from trf.errors import ExpressionError, TRFError
-    from trf.evaluation import perplexity
+    from trf.evaluation import loss_by_position, perplexity
     from trf.expression import Bias, as_bias
     from trf.nn import load
+    from trf.series.closed_form import closed_form
     from trf.series.convergence import converges
     from trf.series.verdict import Status, Verdict
-    from trf.theory import ReceptiveField, theoretical_receptive_field
+    from trf.theory import (
+        ReceptiveField,
+        design,
+        growth_law,
+        leakage,
+        slopes_for_radii,
+        theoretical_receptive_field,
+    )
     from trf.training import train
 
 

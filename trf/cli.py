@@ -117,6 +117,31 @@ def build_parser() -> argparse.ArgumentParser:
     _add_model_and_text(sub)
     sub.add_argument("--lengths", type=int, nargs="+", default=[512, 1024, 2048, 4096, 9216])
     sub.add_argument("--windows", type=int, help="at most so many windows of the longest length")
+    sub.add_argument("--stride", type=int, help="sliding windows, so many tokens apart")
+    sub.add_argument("--window", type=int, help="behind a window mask of this width")
+    sub.add_argument("--blocks", type=int, help="with blockwise causal attention of this width")
+    sub.add_argument("--log-scale", action="store_true", help="with the log-n scale on the logits")
+
+    sub = command("grid", grid, "train and measure encodings by corpora by seeds; resumes")
+    sub.add_argument("--encodings", nargs="+", required=True, help="see: trf encodings")
+    sub.add_argument("--corpora", nargs="+", default=["code"], help="see the README (default code)")
+    sub.add_argument("--out", default="grid", help="folder of the grid (default grid)")
+    sub.add_argument("--preset", default="laptop", help="laptop, paper, paper-12 or smoke")
+    sub.add_argument("--budget", help="training of a cell: tokens (3M) or a time (4min)")
+    sub.add_argument("--seeds", nargs="+", type=int, default=[0])
+    sub.add_argument(
+        "--text",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="a further text to evaluate on",
+    )
+    sub.add_argument("--jobs", type=int, help="processes (default: as many as cores)")
+    sub.add_argument("--threads", type=int, help="CPU threads a process")
+    sub.add_argument("--dask", metavar="ADDRESS", help="run on the workers of a Dask scheduler")
+
+    sub = command("merge", merge, "one table of the cells of a grid")
+    sub.add_argument("out", help="folder of the grid")
 
     sub = command("figures", figures, "measure the shipped checkpoints and draw the figures",
                   as_json=False)  # fmt: skip
@@ -247,7 +272,7 @@ def train(arguments: argparse.Namespace) -> None:
     _show(arguments, result)
 
 
-def _text(arguments: argparse.Namespace) -> bytes:
+def _text(arguments: argparse.Namespace) -> str | bytes:
     from trf import corpora
 
     if arguments.text is not None:
@@ -272,9 +297,30 @@ def perplexity(arguments: argparse.Namespace) -> None:
 
     result = evaluate(
         arguments.checkpoint, _text(arguments), lengths=arguments.lengths,
-        max_windows=arguments.windows,
+        max_windows=arguments.windows, stride=arguments.stride, window=arguments.window,
+        blocks=arguments.blocks, log_scale=arguments.log_scale,
     )  # fmt: skip
     _show(arguments, result)
+
+
+def grid(arguments: argparse.Namespace) -> None:
+    """``trf grid``."""
+    from trf.grid import run_grid
+
+    result = run_grid(
+        arguments.encodings, arguments.corpora, arguments.out, preset=arguments.preset,
+        budget=arguments.budget, seeds=arguments.seeds, texts=_pairs(arguments.text, "--text"),
+        jobs=arguments.jobs, threads=arguments.threads, dask=arguments.dask,
+    )  # fmt: skip
+    _show(arguments, result)
+
+
+def merge(arguments: argparse.Namespace) -> None:
+    """``trf merge``."""
+    from trf.grid import merge as write_table
+
+    table = write_table(arguments.out)
+    _show(arguments, {"table": str(table)}, str(table))
 
 
 def figures(arguments: argparse.Namespace) -> None:
