@@ -185,8 +185,8 @@ def load(source: Any) -> HuggingFaceModel:
 
     Args:
         source: a loaded model, a folder with its config and weights, or a name `owner/name`. A name
-            is looked up in the local cache first, then on the network. No code from the folder or
-            the hub is ever run.
+            is looked up in the local cache first, then on the network (which gives up after about
+            half a minute; `HF_HUB_OFFLINE=1` at once). No code from there is ever run.
 
     Raises:
         CheckpointError: nothing there (or the network is out of reach), or not a causal language
