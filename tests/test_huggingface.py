@@ -214,6 +214,21 @@ def test_heads_are_those_that_the_model_computes(name):
     assert np.allclose(field.loss, loss.detach().numpy(), atol=1e-4)
 
 
+def test_text_goes_through_the_model_s_own_tokeniser(tmp_path):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = {chr(97 + i): i for i in range(26)} | {"?": 26}
+    tokeniser = Tokenizer(models.WordLevel(words, unk_token="?"))
+    tokeniser.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    hf.PreTrainedTokenizerFast(tokenizer_object=tokeniser, unk_token="?").save_pretrained(tmp_path)
+    tiny("llama").save_pretrained(tmp_path)
+    text = "thequickbrownfoxjumpsoverthelazydog" * 2
+    by_text = empirical_receptive_field(tmp_path, text, length=16, n_windows=2, progress=False)
+    ids = [words[c] for c in text]
+    by_ids = empirical_receptive_field(tmp_path, ids, length=16, n_windows=2, progress=False)
+    assert np.array_equal(by_text.curve, by_ids.curve)
+
+
 def test_gradients_are_those_of_the_model():
     model = tiny("llama", 3.0)
     field = empirical_receptive_field(
