@@ -14,13 +14,14 @@ import sympy
 from flint import arb
 
 from trf.series.balls import Ball, Estimate, NotEvaluable, compile_expression, compile_term
-from trf.series.discs import NotRegularError, disc_bound, rises
+from trf.series.discs import disc_bound, rises
 from trf.series.enclosure import NoEnclosureError, direct, enclose, truncate
 from trf.series.integrals import DivergentIntegral, tail_integral
 from trf.series.inversion import Share, UndecidedTailError, below, radius
 from trf.series.quadrature import area, quadrature
 from trf.series.rationals import exact_weight
 from trf.series.smoothing import majorant, smoothed
+from trf.series.spans import NotRegularError
 from trf.series.tails import FiniteSupport, Geometric, Hurwitz, PartialFractions, Uniform
 
 N = sympy.Symbol("n", integer=True, nonnegative=True)

@@ -48,11 +48,11 @@ from trf.series.closed_rules import (
     window,
 )
 from trf.series.convergence import converges
-from trf.series.discs import NotRegularError
 from trf.series.enclosure import NoEnclosureError, enclose, first_index, truncate
 from trf.series.integrals import DivergentIntegral
 from trf.series.inversion import Share, radius
 from trf.series.leading import leading, radius_for_small_eps
+from trf.series.spans import NotRegularError
 from trf.series.tails import Series
 from trf.series.verdict import Status
 

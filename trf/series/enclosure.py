@@ -9,11 +9,12 @@ import sympy
 from flint import arb, fmpz
 
 from trf.series.balls import NotEvaluable, Term, compile_term
-from trf.series.discs import TAUS, NotRegularError, try_disc_bound
+from trf.series.discs import TAUS, try_disc_bound
 from trf.series.integrals import DivergentIntegral, tail_integral
 from trf.series.quadrature import area, quadrature
 from trf.series.rationals import decide
 from trf.series.smoothing import majorant, smoothed, with_pieces
+from trf.series.spans import NotRegularError
 from trf.series.summation import Dominated, EulerMaclaurin, Truncated
 from trf.series.tails import (
     Difference,

@@ -25,8 +25,9 @@ import sympy
 from flint import arb
 
 from trf.series.balls import Term, compile_term, number
-from trf.series.discs import TAUS, NotRegularError, rises, try_disc_bound
+from trf.series.discs import TAUS, rises, try_disc_bound
 from trf.series.integrals import DivergentIntegral, tail_integral
+from trf.series.spans import NotRegularError
 
 MAX_PIECES = 250
 MAX_OPEN = 40

@@ -20,7 +20,8 @@ import flint
 from flint import arb, arb_series, fmpz
 
 from trf.series.balls import Term
-from trf.series.discs import TAUS, DiscBound, NotRegularError, try_disc_bound
+from trf.series.discs import TAUS, DiscBound, try_disc_bound
+from trf.series.spans import NotRegularError
 from trf.series.tails import Series, suffix_sums, working
 
 MAX_HEAD = 1 << 18

@@ -9,10 +9,10 @@ from trf.errors import DivergenceError, UndecidedError
 from trf.expression import Bias, distance
 from trf.series.combined import Mean, TwoSided, WithResidual
 from trf.series.convergence import converges
-from trf.series.discs import NotRegularError
 from trf.series.enclosure import NoEnclosureError, enclose, truncate
 from trf.series.integrals import DivergentIntegral
 from trf.series.inversion import BASE_BITS, Share, UndecidedTailError, radius
+from trf.series.spans import NotRegularError
 from trf.series.tails import Series
 from trf.series.verdict import Status
 

@@ -11,7 +11,7 @@ from flint import arb
 from trf.errors import DivergenceError, ParameterError, UndecidedError
 from trf.expression import Bias, Domain
 from trf.series.balls import Ball
-from trf.series.discs import NotRegularError
+from trf.series.spans import NotRegularError
 from trf.series.tails import Series, working
 from trf.theory.field import PRECISION
 from trf.theory.heads import read_heads

@@ -21,8 +21,8 @@ import sympy
 
 from trf.errors import ParameterError, UndecidedError
 from trf.expression import Bias, distance
-from trf.series.discs import NotRegularError
 from trf.series.inversion import UndecidedTailError
+from trf.series.spans import NotRegularError
 from trf.series.tails import Series
 from trf.theory.field import CertifiedKernel, ReceptiveField, SampledKernel, tokens
 from trf.theory.heads import Heads, read_heads
