@@ -23,7 +23,7 @@ from trf.series.integers import Held, parts, subsequences
 from trf.series.ladder import Decision, climb
 from trf.series.proof import Claim, Step
 from trf.series.rewriting import Rewriter
-from trf.series.signs import Budget, Oracle
+from trf.series.signs import Budget, Oracle, Undecidable
 from trf.series.special import HANDLERS, LOGARITHMS
 from trf.series.steps import Draft
 from trf.series.verdict import Status
@@ -140,6 +140,8 @@ _RULES = {**HANDLERS, Held: lambda rewrite, x: rewrite(x.args[0])}
 
 
 def _run(expr: sympy.Expr, oracle: Oracle) -> tuple[bool, Decision]:
+    if expr.has(S.ComplexInfinity, S.NaN):
+        raise Undecidable("p is undefined there")
     rewrite = Rewriter(Scale(oracle), _RULES, LOGARITHMS)
     decision = climb(rewrite, rewrite(expr))
     return decision.converges, decision

@@ -16,6 +16,8 @@ from sympy import S
 
 from trf.series.constants import NoBall, enclose, precision
 
+_LARGEST_ANGLE = 30  # the denominator of a multiple of pi whose cosine is taken apart
+_MOST_OPERATIONS, _MOST_WAVES = 60, 20  # of a constant that sympy is asked to simplify
 _PRECISIONS = (64, 256, 1024, 4096)
 
 
@@ -65,10 +67,20 @@ def _is_proved_zero(number: sympy.Expr) -> bool:
     logs = sympy.expand_log(number, force=True)
     if sympy.expand(logs.replace(lambda e: isinstance(e, sympy.log), _factored_log)) == 0:
         return True
-    if number.is_algebraic:
+    if number.is_algebraic and _has_small_degree(number):
         x = sympy.Dummy("x")
         return sympy.minimal_polynomial(number, x) == x
-    return sympy.simplify(number) == 0
+    if number.has(sympy.sin, sympy.cos):
+        if sympy.expand(number.rewrite(sympy.exp)) == 0:
+            return True
+        return number.count_ops() < _MOST_WAVES and sympy.trigsimp(number) == 0
+    return number.count_ops() < _MOST_OPERATIONS and sympy.simplify(number) == 0
+
+
+def _has_small_degree(number: sympy.Expr) -> bool:
+    """Whether a minimal polynomial is within reach."""
+    angles = [sympy.denom(wave.args[0] / sympy.pi) for wave in number.atoms(sympy.sin, sympy.cos)]
+    return all(angle.is_Integer and angle <= _LARGEST_ANGLE for angle in angles)
 
 
 def _is_log_of_one(number: sympy.Expr) -> bool:
@@ -89,7 +101,7 @@ def _is_angle_zero(number: sympy.Expr) -> bool:
     """``sum q_i atan(r_i) + q pi``, already known to be nearly 0, by exact Gaussian rationals."""
     if number.has(1 / sympy.pi):
         number = sympy.expand(number * sympy.pi)
-    scale = sympy.ilcm(*(t.as_coeff_Mul()[0].q for t in sympy.Add.make_args(number)))
+    scale = sympy.ilcm(1, *(t.as_coeff_Mul()[0].q for t in sympy.Add.make_args(number)))
     product: sympy.Expr = S.One
     for term in sympy.Add.make_args(sympy.expand(number * scale)):
         factor, angle = term.as_coeff_Mul()

@@ -183,7 +183,7 @@ def _together(
         for minimum in found:
             _check_shift(rewrite, rest, lead, phase, minimum)
         rests = [r.subs(dict(minimum.at)) for r in rests for minimum in found]
-        weight += 1 / min(minimum.order for minimum in found)
+        weight += 1 / max(minimum.order for minimum in found)
     log_size = sum(power * scale.log_of(g) for g, power in lead.monomial.items())
     rests = [sympy.expand_mul(r + weight * log_size, deep=False) for r in rests]
     if any(r.free_symbols & _symbols(phase) for r in rests for phase, _ in each):

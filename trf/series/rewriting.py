@@ -48,11 +48,31 @@ class Rewriter:
         if x == self.n:
             return self.scale.n
         if self.n not in x.free_symbols and not x.has(*_BRANCHING):
+            self._require_real(x)
             return sympy.expand_log(x) if x.has(sympy.log) else x
         if x not in self._memo:
             self.oracle.budget.spend()
             self._memo[x] = self._rewrite(x)
         return self._memo[x]
+
+    def _require_real(self, x: sympy.Expr) -> None:
+        """That a constant has a real value in this case of the parameters."""
+        if x.has(S.ComplexInfinity, S.NaN, sympy.I) or (x.is_number and x.is_real is False):
+            if x not in (S.Infinity, S.NegativeInfinity):
+                raise Undecidable(f"{x} is not a real number")
+        if not x.free_symbols:
+            return
+        for part in x.atoms(sympy.log, sympy.Pow):
+            inner = part.args[0]
+            negative = part.is_Pow and part.exp.is_negative
+            if part.is_Pow and part.exp.is_integer and not negative:
+                continue
+            if not inner.free_symbols or self.oracle.signs(inner) == {1}:
+                continue
+            sign = self.oracle.sign(inner)
+            whole = part.is_Pow and part.exp.is_integer
+            if (sign < 0 and not whole) or (sign == 0 and (negative or not part.is_Pow)):
+                raise Undecidable(f"{part} is not real, or not finite")
 
     def _rewrite(self, x: sympy.Expr) -> sympy.Expr:
         if isinstance(x, (sympy.Add, sympy.Mul)):

@@ -320,6 +320,10 @@ def _lambertw(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
     limit = r.limit(z)
     if limit == 0:
         return r.germ("lambertw", z)
+    if limit is S.NegativeInfinity:
+        raise Undecidable(f"{x} is not real for large n")
+    if limit is not S.Infinity and r.oracle.sign(limit + sympy.exp(-1)) <= 0:
+        raise Undecidable(f"{x} is not real for large n")
     if limit is not S.Infinity:
         return _settled(r, sympy.LambertW, z)
     log_z = r.log(z)

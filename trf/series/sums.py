@@ -5,7 +5,8 @@ integral is taken term by term over the logarithmic scale. What is only bounded 
 """
 
 # sympy's stubs type the parts and the results of an expression too widely.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportAttributeAccessIssue=false
+# pyright: reportGeneralTypeIssues=false
 
 from __future__ import annotations
 
@@ -93,6 +94,9 @@ def _growing_sum(
     if core == sympy.log(index) and low == 1:
         return r(factor) * r(sympy.loggamma(high + 1))
     end = _at_end(r, core, index, high)
+    x = sympy.Sum(core, (index, low, high))
+    if end.free_symbols & set(r.oracle.ranges):
+        raise Undecidable(f"the mean of the oscillating terms of {x} is not known")
     if r.limit(end / r.scale.n**_STEEP) is S.Infinity:
         before = r(core.subs(index, r.n - 1))
         # Stolz and Cesaro: the sum is f(n) / (1 - f(n-1)/f(n)) times a factor that tends to 1.
@@ -136,6 +140,9 @@ def integrate(
         monomial = lead.coefficient * scale.value(lead.monomial)
         if primitive is None:
             leading, relative = _crude(r, lead)
+            left = scale.lead(sympy.expand_mul(rest - monomial, deep=False))
+            if left.coefficient != 0 and not _summable(r, left):
+                error += _crude(r, left)[0]
             return total + leading, error + leading * relative + f
         total += primitive
         rest = sympy.expand_mul(rest - monomial, deep=False)
@@ -269,8 +276,30 @@ def rewrite_integral(r: Rewriter, x: sympy.Integral) -> sympy.Expr:
     end = r(x.function.subs(variable, r.n))
     if high != r.n:
         raise Undecidable(f"the growth of an integral up to {high} is not known")
+    if end.free_symbols & set(r.oracle.ranges):
+        raise Undecidable(f"the mean of the oscillating integrand of {x} is not known")
+    if _may_be_singular(x.function, variable, low):
+        raise Undecidable(f"{x} may have a pole in its range")
     integral, error = integrate(r, end, r(high), x.function)
     return integral + r.scale.bounded(x, S.NegativeInfinity, S.Infinity) * (1 + error)
+
+
+def _may_be_singular(f: sympy.Expr, t: sympy.Symbol, low: sympy.Expr) -> bool:
+    """Whether a denominator or a logarithm may vanish beyond the lower end."""
+    for part in f.atoms(sympy.Pow, sympy.log):
+        inner = part.args[0]
+        if t not in inner.free_symbols or (part.is_Pow and not part.exp.is_negative):
+            continue
+        if inner in (t, sympy.log(t)):
+            if (low > (0 if inner == t else 1)) == S.true:
+                continue
+            return True
+        if inner.free_symbols != {t} or not inner.is_polynomial(t):
+            return True
+        roots = sympy.Poly(inner, t).nroots()
+        if any(root.is_real and (root >= low) != S.false for root in roots):
+            return True
+    return False
 
 
 def _tail_integral(
