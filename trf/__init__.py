@@ -24,8 +24,13 @@ _NAMES = {
     "converges": "trf.series.convergence",
     "ReceptiveField": "trf.theory",
     "theoretical_receptive_field": "trf.theory",
+    "AttentionField": "trf.empirical",
     "EmpiricalReceptiveField": "trf.empirical",
+    "attention_field": "trf.empirical",
     "empirical_receptive_field": "trf.empirical",
+    "encoding_from_config": "trf.huggingface",
+    "encoding_from_model": "trf.huggingface",
+    "fit_field": "trf.fit",
     "closed_form": "trf.series.closed_form",
     "design": "trf.theory",
     "growth_law": "trf.theory",
@@ -40,6 +45,7 @@ _NAMES = {
 }
 
 __all__ = [
+    "AttentionField",
     "Bias",
     "EmpiricalReceptiveField",
     "Encoding",
@@ -50,12 +56,16 @@ __all__ = [
     "Verdict",
     "__version__",
     "as_bias",
+    "attention_field",
     "closed_form",
     "converges",
     "design",
     "empirical_receptive_field",
+    "encoding_from_config",
+    "encoding_from_model",
     "encodings",
     "errors",
+    "fit_field",
     "growth_law",
     "leakage",
     "load",
@@ -70,11 +80,18 @@ __all__ = [
 if TYPE_CHECKING:
     from trf import encodings, errors
     from trf import plotting as plot
-    from trf.empirical import EmpiricalReceptiveField, empirical_receptive_field
+    from trf.empirical import (
+        AttentionField,
+        EmpiricalReceptiveField,
+        attention_field,
+        empirical_receptive_field,
+    )
     from trf.encodings import Encoding
     from trf.errors import ExpressionError, TRFError
     from trf.evaluation import loss_by_position, perplexity
     from trf.expression import Bias, as_bias
+    from trf.fit import fit_field
+    from trf.huggingface import encoding_from_config, encoding_from_model
     from trf.nn import load
     from trf.series.closed_form import closed_form
     from trf.series.convergence import converges

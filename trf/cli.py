@@ -11,11 +11,15 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trf import __version__
 from trf.errors import ParameterError, TRFError
 
+if TYPE_CHECKING:
+    from trf.encodings import Encoding
+
+FORMULA_WIDTH = 70
 EXPRESSION_HELP = "a bias p(n) such as '-r1*log(1+r2*n)', LaTeX, or the name of an encoding"
 
 
@@ -208,10 +212,16 @@ def _named(text: str) -> Any:
 
 def converges(arguments: argparse.Namespace) -> None:
     """``trf converges``."""
+    from trf.encodings import Encoding
     from trf.expression import as_bias
     from trf.series.convergence import converges as decide
 
-    bias = as_bias(_named(arguments.bias), _pairs(arguments.assume, "--assume"))
+    named = _named(arguments.bias)
+    if isinstance(named, Encoding) and (named.bias is None or named.stand_in is not None):
+        answer = named.answer(bidirectional=arguments.bidirectional)
+        _show(arguments, answer, answer.explanation if arguments.proof else None)
+        return
+    bias = as_bias(named, _pairs(arguments.assume, "--assume"))
     bias = bias.substitute(_pairs(arguments.set, "--set"))
     verdict = decide(bias, bidirectional=arguments.bidirectional)
     _show(arguments, verdict, verdict.explanation if arguments.proof else None)
@@ -248,10 +258,15 @@ def list_encodings(arguments: argparse.Namespace) -> None:
     entries = [encodings.get(name) for name in shown]
     if arguments.name is None:
         width = max(map(len, shown))
-        lines = [f"{e.name:{width}}  {e.kind!s:14}  {e.formula or '-'}" for e in entries]
+        lines = [f"{e.name:{width}}  {e.kind!s:16}  {_formula(e)}" for e in entries]
     else:
         lines = [f"{key:10} {value}" for key, value in entries[0].to_dict().items() if value]
     _show(arguments, [entry.to_dict() for entry in entries], "\n".join(lines))
+
+
+def _formula(encoding: Encoding) -> str:
+    text = encoding.formula or encoding.score or "-"
+    return text if len(text) <= FORMULA_WIDTH else f"{text[: FORMULA_WIDTH - 3]}..."
 
 
 def train(arguments: argparse.Namespace) -> None:

@@ -104,7 +104,9 @@ def as_bias(source: Any, assume: Mapping[str, Domain] | None = None) -> Bias:
     elif hasattr(source, "bias") and bias is None:
         name = getattr(source, "title", source)
         note = getattr(source, "note", "the theorem does not apply")
-        raise ExpressionError(f"{name} has no additive bias p(n): {note}")
+        raise ExpressionError(
+            f"{name} has no additive bias p(n): {note} (its .answer() says what the theory can)"
+        )
     if isinstance(source, Bias):
         return source if not assume else _from_sympy(source.expr, source.source, assume)
     if isinstance(source, str):
