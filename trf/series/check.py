@@ -103,7 +103,8 @@ def _compare(expr: sympy.Expr, n: sympy.Symbol, claim: Claim, deadline: float) -
     if lead is None:
         return _Seen(_is_bounded(measured), text)
     agrees = _tends_to_one(measured)
-    return _Seen(None if agrees is False and _is_slow(lead, n) else agrees, text)
+    slow = agrees is False and _is_slow(lead, n, _has_exponentials(p, n))
+    return _Seen(None if slow else agrees, text)
 
 
 def _points(
@@ -131,10 +132,11 @@ def _has_exponentials(p: sympy.Expr, n: sympy.Symbol) -> bool:
     return bool(powers)
 
 
-def _is_slow(lead: sympy.Expr, n: sympy.Symbol) -> bool:
-    """Whether the claimed term hardly moves up to 10^1000: no point is far out for it."""
+def _is_slow(lead: sympy.Expr, n: sympy.Symbol, near_only: bool) -> bool:
+    """Whether the claimed term hardly moves over the points: none is far out for it."""
+    exponents = (2, 3) if near_only else (30, 1000)
     near, far = (
-        abs(agreeing(lead, {n: mpmath.mpf(10) ** e}, 40 + 2 * e, mpmath.inf)) for e in (30, 1000)
+        abs(agreeing(lead, {n: mpmath.mpf(10) ** e}, 40 + 2 * e, mpmath.inf)) for e in exponents
     )
     return bool(far < 3 * near and near < 3 * far)
 

@@ -60,7 +60,18 @@ def _cot(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
 
 
 def _hyperbolic(r: Rewriter, x: sympy.Expr) -> sympy.Expr:
-    return r(x.rewrite(sympy.exp))
+    up, down = sympy.exp(x.args[0]), sympy.exp(-x.args[0])
+    half_sum, half_difference = (up + down) / 2, (up - down) / 2
+    return r(
+        {
+            sympy.sinh: half_difference,
+            sympy.cosh: half_sum,
+            sympy.tanh: half_difference / half_sum,
+            sympy.coth: half_sum / half_difference,
+            sympy.sech: 1 / half_sum,
+            sympy.csch: 1 / half_difference,
+        }[x.func]
+    )
 
 
 def _asinh(r: Rewriter, x: sympy.Expr) -> sympy.Expr:

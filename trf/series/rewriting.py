@@ -57,9 +57,9 @@ class Rewriter:
 
     def _require_real(self, x: sympy.Expr) -> None:
         """That a constant has a real value in this case of the parameters."""
-        if x.has(S.ComplexInfinity, S.NaN, sympy.I) or (x.is_number and x.is_real is False):
-            if x not in (S.Infinity, S.NegativeInfinity):
-                raise Undecidable(f"{x} is not a real number")
+        unreal = x.has(S.ComplexInfinity, S.NaN, sympy.I) or (x.is_number and x.is_real is False)
+        if unreal and x not in (S.Infinity, S.NegativeInfinity):
+            raise Undecidable(f"{x} is not a real number")
         if not x.free_symbols:
             return
         for part in x.atoms(sympy.log, sympy.Pow):
