@@ -10,6 +10,7 @@ import torch
 from known_fields import QUIET, TEXT, content_free, fixed, kernel
 
 import trf
+from trf import tokenisers
 from trf.empirical import REDUCTIONS, empirical_receptive_field, measure
 from trf.empirical.gradient import squared_norms
 from trf.errors import CheckpointError, ParameterError, TextError, UnknownNameError
@@ -217,3 +218,17 @@ def test_nan_weights_are_told():
 def test_what_is_refused(model, settings, error, message):
     with pytest.raises(error, match=message):
         empirical_receptive_field(**{"model": model, "text": TEXT, **QUIET, **settings})
+
+
+def test_a_text_is_read_by_the_checkpoints_own_tokeniser():
+    pytest.importorskip("tokenizers")
+    words = "the receptive field of the model is the field that the model sees. " * 40
+    bpe = tokenisers.build("bpe:300", words)
+    torch.manual_seed(0)
+    config = DecoderConfig("alibi", n_layer=1, n_head=1, n_embd=8, vocab_size=bpe.vocab_size)
+    model = Decoder(config)
+    model.provenance["tokeniser"] = bpe.to_dict()
+    options = {"length": 16, "n_windows": 3, "progress": False}
+    by_text = empirical_receptive_field(model, words, **options)
+    by_ids = empirical_receptive_field(model, bpe.encode(words), **options)
+    np.testing.assert_array_equal(by_text.curve, by_ids.curve)

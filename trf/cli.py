@@ -116,6 +116,11 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--length", type=int, default=512, help="tokens in a window (default 512)")
     sub.add_argument("--windows", type=int, default=32, help="windows sampled (default 32)")
     sub.add_argument("--seed", type=int, default=0)
+    sub.add_argument(
+        "--reduction", default="projection", help="projection (default), jacobian, logit or loss"
+    )
+    sub.add_argument("--layers", action="store_true", help="each layer's own field too")
+    sub.add_argument("--heads", action="store_true", help="each head's attention too")
 
     sub = command("perplexity", perplexity, "perplexity against length, without overlap")
     _add_model_and_text(sub)
@@ -175,6 +180,18 @@ def _add_recipe(sub: argparse.ArgumentParser) -> None:
         ("weight_decay", float), ("clip", float),
     ):  # fmt: skip
         sub.add_argument(f"--{name.replace('_', '-')}", type=kind, default=argparse.SUPPRESS)
+    sub.add_argument("--schedule", default=argparse.SUPPRESS, help="cosine or inverse-sqrt")
+    sub.add_argument("--tokeniser", default=argparse.SUPPRESS, help="bytes or bpe:SIZE")
+    sub.add_argument("--accumulate", type=int, default=1, help="pieces a batch is computed in")
+    sub.add_argument("--compile", action="store_true", help="use torch.compile")
+    sub.add_argument(
+        "--checkpoints",
+        type=int,
+        nargs="+",
+        default=[],
+        metavar="TOKENS",
+        help="keep the model after so many tokens",
+    )
     sub.add_argument("--threads", type=int, help="CPU threads (default: torch's choice)")
     sub.add_argument("--accelerator", default="auto", help="cpu, cuda, ... (default auto)")
     sub.add_argument("--devices", default="1", help="how many (default 1)")
@@ -282,7 +299,8 @@ def train(arguments: argparse.Namespace) -> None:
     result = run(
         arguments.encoding, arguments.out, arguments.corpus, threads=arguments.threads,
         accelerator=arguments.accelerator, devices=devices, precision=arguments.precision,
-        **recipe,
+        accumulate=arguments.accumulate, compile=arguments.compile,
+        checkpoints=arguments.checkpoints, **recipe,
     )  # fmt: skip
     _show(arguments, result)
 
@@ -302,6 +320,7 @@ def measure(arguments: argparse.Namespace) -> None:
     result = empirical_receptive_field(
         arguments.checkpoint, _text(arguments), eps=arguments.eps or ["0.01"],
         length=arguments.length, n_windows=arguments.windows, seed=arguments.seed,
+        reduction=arguments.reduction, layers=arguments.layers, heads=arguments.heads,
     )  # fmt: skip
     _show(arguments, result)
 

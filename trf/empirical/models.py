@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from trf import tokenisers
 from trf.corpora import Text, tokenise
 from trf.errors import CheckpointError
 from trf.nn.checkpoint import load
@@ -99,9 +100,11 @@ def token_windows(model: Model, text: Text, length: int, n_windows: int, seed: i
     Raises:
         TextError: the text is too short (says how long it must be), or does not fit the vocabulary.
     """
-    if isinstance(text, str) and hasattr(model, "encode"):
-        text = model.encode(text)  # type: ignore[attr-defined]
-    tokens = torch.from_numpy(tokenise(text, length + 1, model.config.vocab_size))
+    if isinstance(text, (str, bytes)) and hasattr(model, "encode"):
+        written = text if isinstance(text, str) else text.decode("utf-8", errors="replace")
+        text = model.encode(written)  # type: ignore[attr-defined]
+    own = tokenisers.of(model.provenance)
+    tokens = torch.from_numpy(tokenise(text, length + 1, model.config.vocab_size, own))
     starts = np.random.default_rng(seed).permutation(len(tokens) - length)[:n_windows]
     return torch.stack([tokens[s : s + length + 1] for s in np.sort(starts).tolist()])
 
