@@ -17,6 +17,15 @@ def test_the_example_without_torch_prints_what_its_comments_say(capsys):
     assert len(example.strip().splitlines()) <= 9
 
 
+def test_the_other_examples_run(capsys, monkeypatch):
+    monkeypatch.chdir(Path(__file__).parent.parent)
+    for example in re.findall(r"```python\n(.*?)```", README, re.DOTALL)[1:]:
+        exec(compile(example, "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "r1 = 1.5648: TRF(eps=1/100) = 2048 tokens" in printed
+    assert "N**(1 - eps)" in printed
+
+
 def test_every_file_it_names_is_there():
     root = Path(__file__).parent.parent
     for path in re.findall(r"\]\((?!http)([^)]+)\)", README):
