@@ -126,7 +126,7 @@ def test_done_cells_are_skipped_and_merged_alike(made, corpus):
     assert len(rows) == sum(len(cell["rows"]) for cell in cells(out))
     assert {row["encoding"] for row in rows} == {"kerple-log", "sinusoidal"}
     assert len(json.loads((out / "results.json").read_text())["cells"]) == 2
-    assert not list((out / "work").glob("*/"))
+    assert not list((out / "unfinished").glob("*/"))
     assert "2 cells measured" in str(first)
     assert json.loads(json.dumps(first.to_dict()))["tokens"] == 2048
 
@@ -174,9 +174,9 @@ def test_killed_in_the_middle_it_goes_on(corpus, tmp_path):
 
 
 def test_a_cell_in_other_hands_is_left_to_them(corpus, tmp_path):
-    (tmp_path / "work").mkdir()
+    (tmp_path / "unfinished").mkdir()
     name = run_grid(["none"], [corpus], tmp_path / "other", preset="smoke", **ONE).done[0]
-    with FileLock(tmp_path / "work" / f"{name}.lock"):
+    with FileLock(tmp_path / "unfinished" / f"{name}.lock"):
         result = run_grid(["none"], [corpus], tmp_path, preset="smoke", **ONE)
     assert result.busy == (name,)
     assert not result.done

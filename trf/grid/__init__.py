@@ -8,7 +8,7 @@ and the time it took. Cells that are done are skipped, a cell that was stopped g
 
     OUT/plan.json          the preset, and the speed that turned minutes into tokens
     OUT/cells/NAME.json    one file a cell: `rows` of a tidy table, `curves`, provenance
-    OUT/work/NAME/         training state of a cell that is not done
+    OUT/unfinished/NAME/   training state of a cell that is not done
     OUT/results.csv, .json what `merge` makes of the cells
 """
 

@@ -49,13 +49,13 @@ def run_cell(cell: Cell, out: Path, threads: int = 1) -> dict[str, Any]:
     """Train and measure a cell, or go on where an earlier call was stopped; returns its record.
 
     The record is written to ``OUT/cells/NAME.json`` when it is whole; until then the training state
-    is in ``OUT/work/NAME``.
+    is in ``OUT/unfinished/NAME``.
 
     Raises:
         CellBusy: another process has it.
         TRFError: it can't be trained (the loss is not finite, the disk is full).
     """
-    path, work = cell_file(out, cell), out / "work" / cell.name
+    path, work = cell_file(out, cell), out / "unfinished" / cell.name
     try:
         work.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(work.with_suffix(".lock"), timeout=0):
