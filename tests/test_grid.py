@@ -154,13 +154,13 @@ def test_killed_in_the_middle_it_goes_on(corpus, tmp_path):
         [sys.executable, str(script), str(out), corpus], start_new_session=True
     )
     deadline = time.monotonic() + 120
-    while not list(out.glob("work/*/state.safetensors")):
+    while not list(out.glob("unfinished/*/state.safetensors")):
         assert process.poll() is None, "ended before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    begun = list(out.glob("work/*/state.safetensors"))
+    begun = list(out.glob("unfinished/*/state.safetensors"))
     assert begun
     assert not list(out.glob("cells/*.json"))
     settings = {"preset": "smoke", "budget": 300 * 128, **ONE}
