@@ -10,8 +10,7 @@ import sympy
 
 from trf import encodings
 from trf.errors import ExpressionError
-from trf.expression import as_bias, distance
-from trf.latex import is_latex
+from trf.expression import as_bias, distance, is_latex
 
 n = distance()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -216,25 +217,26 @@ def _pairs(items: Sequence[str], option: str) -> dict[str, str]:
     return pairs
 
 
-def _named(text: str) -> Any:
+def _named(text: str) -> Encoding | str:
     """An encoding of the catalogue if `text` is the name of one, otherwise the text.
 
     Aliases such as ``1/n^2`` are not looked up: as a bias they mean what they say.
     """
+    text = text.strip()
+    if not re.fullmatch(r"[a-z][a-z0-9.-]*", text):
+        return text
     from trf.encodings import REGISTRY
 
-    text = text.strip()
     return REGISTRY.get(text, text)
 
 
 def converges(arguments: argparse.Namespace) -> None:
     """``trf converges``."""
-    from trf.encodings import Encoding
     from trf.expression import as_bias
     from trf.series.convergence import converges as decide
 
     named = _named(arguments.bias)
-    if isinstance(named, Encoding) and (named.bias is None or named.stand_in is not None):
+    if not isinstance(named, str) and (named.bias is None or named.stand_in is not None):
         answer = named.answer(bidirectional=arguments.bidirectional)
         _show(arguments, answer, answer.explanation if arguments.proof else None)
         return
@@ -246,11 +248,10 @@ def converges(arguments: argparse.Namespace) -> None:
 
 def radius(arguments: argparse.Namespace) -> None:
     """``trf radius``."""
-    from trf.encodings import Encoding
     from trf.theory import theoretical_receptive_field
 
     bias = _named(arguments.bias)
-    by_rule = isinstance(bias, Encoding) and bool(bias.fixed)
+    by_rule = not isinstance(bias, str) and bool(bias.fixed)
     field = theoretical_receptive_field(
         bias,
         arguments.eps,

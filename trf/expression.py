@@ -17,12 +17,12 @@ from typing import Any
 
 import sympy
 
-from trf import latex, syntax
+from trf import syntax
 from trf.builder import ASSUMPTIONS, Builder, Domain, check_assumed, distance, parameter
 from trf.errors import ExpressionError, ParameterError
 
 _MAX_NUMBER_TEXT = 4_000
-__all__ = ["Bias", "Domain", "as_bias", "describe_domain", "distance", "exact"]
+__all__ = ["Bias", "Domain", "as_bias", "describe_domain", "distance", "exact", "is_latex"]
 
 _LEFT_HAND_SIDE = re.compile(r"\A\s*[^\W\d]\w*\s*\([^()=]*\)\s*=(?!=)")
 
@@ -120,6 +120,16 @@ def as_bias(source: Any, assume: Mapping[str, Domain] | None = None) -> Bias:
     )
 
 
+def is_latex(text: str) -> bool:
+    r"""Whether `text` can only be LaTeX: it has a backslash, a dollar, ``_{`` or ``^{``.
+
+    Example:
+        >>> is_latex(r"-r_1\log n"), is_latex("-r1*log(n)")
+        (True, False)
+    """
+    return "\\" in text or "$" in text or "_{" in text or "^{" in text
+
+
 def exact(value: Any, name: str = "value") -> sympy.Rational:
     """The rational that `value` was written as: a float means its shortest decimal.
 
@@ -192,7 +202,9 @@ def _value_in_domain(value: Any, symbol: sympy.Symbol) -> sympy.Expr:
 
 
 def _from_text(text: str, assume: Mapping[str, Domain]) -> Bias:
-    if latex.is_latex(text):
+    if is_latex(text):
+        from trf import latex  # only where it is needed: most texts are not
+
         tree = latex.parse(text)
     else:
         tree = syntax.parse(_LEFT_HAND_SIDE.sub("", text, count=1))

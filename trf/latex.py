@@ -35,16 +35,6 @@ _WORDS_AS_LETTERS = {"ln", "pi", "mu", "nu", "xi", "oo", "li", "Ai", "Ei"}
 _POSITIONS = ({"m", "n"}, {"i", "j"})
 
 
-def is_latex(text: str) -> bool:
-    r"""Whether `text` can only be LaTeX: it has a backslash, a dollar, ``_{`` or ``^{``.
-
-    Example:
-        >>> is_latex(r"-r_1\log n"), is_latex("-r1*log(n)")
-        (True, False)
-    """
-    return "\\" in text or "$" in text or "_{" in text or "^{" in text
-
-
 def parse(text: str) -> Node:
     """Parse LaTeX into a syntax tree; a left-hand side such as ``p(n) =`` is dropped.
 
