@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import sympy
 from sympy import S
@@ -49,7 +50,7 @@ def invert(term: sympy.Expr, value: sympy.Expr) -> tuple[sympy.Expr, int] | None
 def factored(e: sympy.Expr) -> sympy.Expr:
     if len(e.args) > _MOST_TERMS or len(e.free_symbols) > _MOST_SYMBOLS:
         return e
-    together = sympy.together(e)
+    together: Any = sympy.together(e)
     if isinstance(together, sympy.Add) or together.is_Mul:
         numerator, denominator = together.as_numer_denom()
         expanded = sympy.expand(numerator)
