@@ -52,26 +52,7 @@ class EulerMaclaurin(Series):
             return self.weight.at(self.start + j)
 
     def tail(self, j: int, precision: int) -> arb:
-        head = self._head(precision)
-        if j < len(head):
-            return head[j]
-        key = (j, precision)
-        if key not in self._far:
-            tail, first = self._from(self.start + j, precision)
-            with working(precision):
-                for n in range(first - 1, self.start + j - 1, -1):
-                    tail += self.smooth.at(n)
-            self._far[key] = tail
-        return self._far[key]
-
-    def _head(self, precision: int) -> list[arb]:
-        if precision not in self._heads:
-            first = max(self.start, self.smooth_from, 12 + int(0.4 * precision))
-            tail, first = self._from(first, precision)
-            with working(precision):
-                terms = [self.weight.at(n) for n in range(self.start, first)]
-                self._heads[precision] = suffix_sums(terms, tail)
-        return self._heads[precision]
+        return _kept_tail(self, j, precision)
 
     def _from(self, first: int, precision: int) -> tuple[arb, int]:
         """The tail from ``first``, or from the next point where it is known well enough."""
@@ -193,24 +174,7 @@ class Truncated(Series):
     def tail(self, j: int, precision: int) -> arb:
         if self.start + j >= self.end:
             return arb(0)
-        if precision not in self._heads:
-            first = max(self.start, self.smooth_from, 12 + int(0.4 * precision))
-            first = min(first, self.end)
-            tail, first = self._from(first, precision)
-            with working(precision):
-                terms = [self.weight.at(n) for n in range(self.start, first)]
-                self._heads[precision] = suffix_sums(terms, tail)
-        head = self._heads[precision]
-        if j < len(head):
-            return head[j]
-        key = (j, precision)
-        if key not in self._far:
-            tail, first = self._from(self.start + j, precision)
-            with working(precision):
-                for n in range(first - 1, self.start + j - 1, -1):
-                    tail += self.smooth.at(n)
-            self._far[key] = tail
-        return self._far[key]
+        return _kept_tail(self, j, precision)
 
     def _from(self, first: int, precision: int) -> tuple[arb, int]:
         if first >= self.end:
@@ -234,6 +198,29 @@ class Truncated(Series):
         raise NotRegularError(
             f"no remainder below 2^-{precision} was proved within {MAX_HEAD} terms of n = {first}"
         )
+
+
+def _kept_tail(series: EulerMaclaurin | Truncated, j: int, precision: int) -> arb:
+    """The tail from term j: of the summed head, or from far out back to j; computed once."""
+    if precision not in series._heads:
+        first = max(series.start, series.smooth_from, 12 + int(0.4 * precision))
+        if isinstance(series, Truncated):
+            first = min(first, series.end)
+        tail, first = series._from(first, precision)
+        with working(precision):
+            terms = [series.weight.at(n) for n in range(series.start, first)]
+            series._heads[precision] = suffix_sums(terms, tail)
+    head = series._heads[precision]
+    if j < len(head):
+        return head[j]
+    key = (j, precision)
+    if key not in series._far:
+        tail, first = series._from(series.start + j, precision)
+        with working(precision):
+            for n in range(first - 1, series.start + j - 1, -1):
+                tail += series.smooth.at(n)
+        series._far[key] = tail
+    return series._far[key]
 
 
 def remainder(smooth: Term, at: int, unit: arb, precision: int) -> tuple[int, arb] | None:
