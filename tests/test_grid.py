@@ -60,7 +60,7 @@ def values(cell, quantity, **where):
     return [
         row["value"]
         for row in cell["rows"]
-        if row["quantity"] == quantity and all(row[k] == v for k, v in where.items())
+        if row["quantity"] == quantity and all(row.get(k) == v for k, v in where.items())
     ]
 
 
@@ -71,12 +71,12 @@ def test_a_cell_holds_all_that_the_experiment_needs(made):
     assert result.tokens == 2048
     kerple, sinusoidal = cells(out)
     assert kerple["cell"]["encoding"] == "kerple-log"
-    modes = {row["mode"] for row in kerple["rows"]} - {None}
+    modes = {row["mode"] for row in kerple["rows"] if row["quantity"] == "perplexity"}
     assert modes == {
-        "non-overlapping", "sliding by 16", "log-n scale", "window 32",
-        "window 32, log-n scale", "blocks 32",
+        "non-overlapping", "sliding by 16", "log-n scale", "window 32", "blocks 32",
+        "blocks 32, log-n scale",
     }  # fmt: skip
-    assert not any("window" in str(row["mode"]) for row in sinusoidal["rows"])
+    assert not any("window" in row.get("mode", "") for row in sinusoidal["rows"])
     for length in (32, 64, 128):
         where = {"mode": "non-overlapping", "length": length, "text": "test"}
         (nats,) = values(kerple, "nats_per_token", **where)
@@ -88,8 +88,12 @@ def test_a_cell_holds_all_that_the_experiment_needs(made):
         radii = values(kerple, "erf", length=length, at_tokens=2048)
         assert len(radii) == 4
         assert sorted(radii) == radii
-        assert len(values(kerple, "entropy", length=length)) == 2  # layers times heads
+        assert len(values(kerple, "entropy", length=length, mode=None)) == 2  # layers times heads
         assert min(values(kerple, "logit_bound", length=length)) > 0
+        assert min(values(kerple, "logit_spread", length=length)) > 0
+    assert len(values(kerple, "value_gain")) == len(values(kerple, "key_gain")) == 2
+    before, after = (values(kerple, "entropy", mode=mode) for mode in ("full", "window 32"))
+    assert max(after) <= math.log(32)
     assert len(values(kerple, "erf", length=32, at_tokens=1024)) == 4
     assert len(values(kerple, "parameter r1", at_tokens=1024)) == 2
     assert values(kerple, "parameter r1", at_tokens=1024) != values(
@@ -99,6 +103,7 @@ def test_a_cell_holds_all_that_the_experiment_needs(made):
     assert kinds.count(("erf", 32)) == 2
     assert kinds.count(("loss_by_position", 128)) == 3
     assert kinds.count(("attention", 64)) == 1
+    assert kinds.count(("entropy", 64)) == 2
     assert kerple["training"]["corpus"]["sha256"]
     assert kerple["training"]["recipe"]["seed"] == 0
     assert kerple["seconds"]["training"] > 0
@@ -126,7 +131,7 @@ def test_done_cells_are_skipped_and_merged_alike(made, corpus):
     assert len(rows) == sum(len(cell["rows"]) for cell in cells(out))
     assert {row["encoding"] for row in rows} == {"kerple-log", "sinusoidal"}
     assert len(json.loads((out / "results.json").read_text())["cells"]) == 2
-    assert not list((out / "unfinished").glob("*/"))
+    assert not list((out / "runs").glob("*/"))
     assert "2 cells measured" in str(first)
     assert json.loads(json.dumps(first.to_dict()))["tokens"] == 2048
 
@@ -154,13 +159,13 @@ def test_killed_in_the_middle_it_goes_on(corpus, tmp_path):
         [sys.executable, str(script), str(out), corpus], start_new_session=True
     )
     deadline = time.monotonic() + 120
-    while not list(out.glob("unfinished/*/state.safetensors")):
+    while not list(out.glob("runs/*/state.safetensors")):
         assert process.poll() is None, "ended before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    begun = list(out.glob("unfinished/*/state.safetensors"))
+    begun = list(out.glob("runs/*/state.safetensors"))
     assert begun
     assert not list(out.glob("cells/*.json"))
     settings = {"preset": "smoke", "budget": 300 * 128, **ONE}
@@ -174,9 +179,9 @@ def test_killed_in_the_middle_it_goes_on(corpus, tmp_path):
 
 
 def test_a_cell_in_other_hands_is_left_to_them(corpus, tmp_path):
-    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "runs").mkdir()
     name = run_grid(["none"], [corpus], tmp_path / "other", preset="smoke", **ONE).done[0]
-    with FileLock(tmp_path / "unfinished" / f"{name}.lock"):
+    with FileLock(tmp_path / "runs" / f"{name}.lock"):
         result = run_grid(["none"], [corpus], tmp_path, preset="smoke", **ONE)
     assert result.busy == (name,)
     assert not result.done

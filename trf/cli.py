@@ -148,6 +148,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--jobs", type=int, help="processes (default: as many as cores)")
     sub.add_argument("--threads", type=int, help="CPU threads a process")
+    sub.add_argument("--keep", action="store_true", help="keep the checkpoints")
     sub.add_argument("--dask", metavar="ADDRESS", help="run on the workers of a Dask scheduler")
 
     sub = command("merge", merge, "one table of the cells of a grid")
@@ -345,7 +346,8 @@ def grid(arguments: argparse.Namespace) -> None:
     result = run_grid(
         arguments.encodings, arguments.corpora, arguments.out, preset=arguments.preset,
         budget=arguments.budget, seeds=arguments.seeds, texts=_pairs(arguments.text, "--text"),
-        jobs=arguments.jobs, threads=arguments.threads, dask=arguments.dask,
+        jobs=arguments.jobs, threads=arguments.threads, keep=arguments.keep,
+        dask=arguments.dask,
     )  # fmt: skip
     _show(arguments, result)
 

@@ -14,6 +14,7 @@ attention weights of each layer and head in place of S.
 from __future__ import annotations
 
 from trf.empirical.field import EmpiricalReceptiveField, LayerField
+from trf.empirical.gains import BranchGains, branch_gains
 from trf.empirical.gradient import REDUCTIONS
 from trf.empirical.heads import AttentionField
 from trf.empirical.measure import attention_field, empirical_receptive_field
@@ -21,8 +22,10 @@ from trf.empirical.measure import attention_field, empirical_receptive_field
 __all__ = [
     "REDUCTIONS",
     "AttentionField",
+    "BranchGains",
     "EmpiricalReceptiveField",
     "LayerField",
     "attention_field",
+    "branch_gains",
     "empirical_receptive_field",
 ]

@@ -45,6 +45,8 @@ class AttentionField:
             where a weight was 0. (2, L, H, N//2)
         logit_bound: the largest |q . k| times its scale that occurred, the bias p(n) left out;
             NaN where the model does not show its logits. (L, H)
+        logit_spread: the standard deviation of the same logits over the keys that a query sees,
+            mean over the queries of a window's second half; NaN as above. (L, H)
         entropy: of the weights of a query with i + 1 visible keys, i = 0 ... N-1, in nats; at most
             ln(i + 1). (L, H, N)
         sink: the weight on the first token, mean over the queries of a window's second half; even
@@ -60,6 +62,7 @@ class AttentionField:
     half_windows: tuple[int, int]
     log_weights: np.ndarray
     logit_bound: np.ndarray
+    logit_spread: np.ndarray
     entropy: np.ndarray
     sink: np.ndarray
     loss: np.ndarray
@@ -102,8 +105,8 @@ class AttentionField:
         """As JSON-able data, without what a fit reads (totals and log-weights)."""
         return {
             "density": self.density.tolist(),
-            "logit_bound": [[None if math.isnan(u) else u for u in row]
-                            for row in self.logit_bound.tolist()],
+            "logit_bound": _known(self.logit_bound),
+            "logit_spread": _known(self.logit_spread),
             "entropy": self.entropy.tolist(),
             "sink": self.sink.tolist(),
             "loss": self.loss.tolist(),
@@ -136,6 +139,7 @@ class _Sums:
         self.totals = np.zeros((2, n_layer, n_head, length))
         self.log_weights = np.zeros((2, n_layer, n_head, length // 2))
         self.logit_bound = np.zeros((n_layer, n_head))
+        self.logit_spread = np.zeros((n_layer, n_head))
         self.entropy = np.zeros((n_layer, n_head, length))
         self.sink = np.zeros((n_layer, n_head))
         self.loss = np.zeros(length)
@@ -152,10 +156,11 @@ class _Sums:
                 raise CheckpointError(f"the attention weights of layer {layer} are not finite")
             self._add_block(layer, N, a, weights)
             if content is None:
-                self.logit_bound[layer] = np.nan
+                self.logit_bound[layer] = self.logit_spread[layer] = np.nan
             else:
                 largest = content.abs().amax(dim=(0, 2, 3)).cpu().numpy()
                 self.logit_bound[layer] = np.maximum(self.logit_bound[layer], largest)
+                self.logit_spread[layer] += _spreads(content[:, :, max(N // 2, a) - a :])
             a = b
 
     def _block(self, N: int) -> int:
@@ -179,6 +184,18 @@ class _Sums:
             if a <= p < b:
                 row = weights[:, :, p - a, : p + 1].flip(-1).double().sum(0)
                 self.density[layer, :, : p + 1] += row.cpu().numpy()
+
+
+def _known(values: np.ndarray) -> list[list[float | None]]:
+    return [[None if math.isnan(u) else u for u in row] for row in values.tolist()]
+
+
+def _spreads(content: Tensor) -> np.ndarray:
+    """Standard deviations over the keys seen, whose logits are not the 0 of a mask; (H,) sums."""
+    seen = (content != 0).sum(-1).clamp(min=1)
+    mean = content.sum(-1) / seen
+    variance = (content.square().sum(-1) / seen - mean.square()).clamp(min=0)
+    return variance.sqrt().double().sum((0, 2)).cpu().numpy()
 
 
 def diagonal_sums(weights: Tensor) -> Tensor:
@@ -228,6 +245,7 @@ def measure_heads(
         half_windows=counts,
         log_weights=sums.log_weights / queries,
         logit_bound=sums.logit_bound,
+        logit_spread=sums.logit_spread / (W * (N - N // 2)),
         entropy=sums.entropy / W,
         sink=sums.sink / (W * (N - N // 2)),
         loss=sums.loss / W,

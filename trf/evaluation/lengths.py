@@ -55,7 +55,7 @@ class Perplexity:
         encoding, train_length: of the model.
         mode: how it was evaluated, in words.
         rows: one `LengthPerplexity` a length, ascending; `result[512]` picks one.
-        segment_length: tokens of a segment: the longest length.
+        segment_length: tokens of a segment.
         n_segments: segments scored, of `n_segments_possible` in the text.
         seed: of the segments drawn.
         tokeniser: its name.
@@ -103,13 +103,15 @@ def perplexity(
     blocks: int | None = None,
     log_scale: bool = False,
     max_windows: int | None = 8,
+    segment_length: int | None = None,
     seed: int = 0,
     progress: bool = True,
 ) -> Perplexity:
     """Perplexity of `model` on `text` at each length.
 
-    What is scored: the text is cut into segments as long as the longest length, and `max_windows`
-    of them are drawn at random. Each length N cuts every segment into windows of N tokens.
+    What is scored: the text is cut into segments, as long as the longest length unless told
+    otherwise, and `max_windows` of them are drawn at random. Each length N cuts every segment into
+    windows of N tokens.
 
     - Without overlap (the default) there are floor(segment / N), from the segment's start. So all
       lengths score the same tokens where N divides the longest length; where it doesn't, the last
@@ -128,6 +130,8 @@ def perplexity(
         blocks: run it with blockwise causal attention of this width.
         log_scale: multiply q by max(1, log_M(i)), M the training length.
         max_windows: segments at most; None for the whole text.
+        segment_length: tokens a segment, at least the longest length; two calls with the same
+            one score the same text.
         seed: of the draw.
         progress: show a progress bar.
 
@@ -155,7 +159,12 @@ def perplexity(
     decoder, mode = run_as(load(model), window, blocks, log_scale)
     if stride is not None:
         mode = ", ".join([f"sliding by {stride}", *([mode] if mode else [])])
-    longest = ordered[-1]
+    longest = ordered[-1] if segment_length is None else segment_length
+    if not isinstance(longest, int) or longest < ordered[-1]:
+        raise ParameterError(
+            f"segment_length must be an integer of at least the longest length, {ordered[-1]}, "
+            f"got {segment_length!r}"
+        )
     tokeniser, tokens, starts, possible = segments(decoder, text, longest, max_windows, seed)
     plans = {n: list(_windows(longest, n, min(stride or n, n), stride is None)) for n in ordered}
     rows = []

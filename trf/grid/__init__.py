@@ -1,14 +1,14 @@
 """The grid: encodings by corpora by seeds, trained and measured cell by cell.
 
 A cell is self-contained. It trains one model and, before it ends, records all that the experiment
-needs, so no checkpoint is kept: perplexity and bits per byte at every length and in every mode,
-loss by position, empirical fields at several N and at several budgets, logit bounds, entropy and
-sinks of the attention, learned parameters, the training curve, seed, versions, hash of the data,
-and the time it took. Cells that are done are skipped, a cell that was stopped goes on.
+needs, so no checkpoint has to be kept: perplexity and bits per byte at every length and in every
+mode, loss by position, empirical fields at several N and at several budgets, logit bounds, entropy
+and sinks of the attention, learned parameters, the training curve, seed, versions, hash of the
+data, and the time it took. Cells that are done are skipped, a cell that was stopped goes on.
 
     OUT/plan.json          the preset, and the speed that turned minutes into tokens
     OUT/cells/NAME.json    one file a cell: `rows` of a tidy table, `curves`, provenance
-    OUT/unfinished/NAME/   training state of a cell that is not done
+    OUT/runs/NAME/         training state of a cell that is not done; its checkpoints, if kept
     OUT/results.csv, .json what `merge` makes of the cells
 """
 
@@ -81,6 +81,7 @@ def run_grid(
     texts: Mapping[str, str | Path] | None = None,
     jobs: int | None = None,
     threads: int | None = None,
+    keep: bool = False,
     dask: str | None = None,
     progress: bool = True,
 ) -> GridResult:
@@ -96,6 +97,8 @@ def run_grid(
         texts: further texts to evaluate on by name, files of UTF-8; never trained on.
         jobs: processes; as many as cores (or cells) unless given.
         threads: CPU threads a process; the cores divided by the processes unless given.
+        keep: leave the checkpoints in `out`; a cell whose record is deleted is then measured again
+            without training.
         dask: address of a Dask scheduler, whose workers run the cells in place of processes here.
             Start them with one thread each (``dask worker ADDRESS --nthreads 1``); results are
             sent back, and `out` may be a folder that they share, where a cell goes on that a
@@ -137,12 +140,12 @@ def run_grid(
     skipped = [cell for cell in cells if cell_file(folder, cell).exists()]
     todo = [cell for cell in cells if cell not in skipped]
     if dask is not None:
-        outcomes = by_dask(dask, todo, folder, threads or 1, progress)
+        outcomes = by_dask(dask, todo, folder, threads or 1, progress, keep)
     else:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         n_jobs = max(1, min(jobs or cores or 1, len(todo)))
         n_threads = threads or max(1, (cores or 1) // n_jobs)
-        outcomes = by_processes(todo, folder, n_jobs, n_threads, progress)
+        outcomes = by_processes(todo, folder, n_jobs, n_threads, progress, keep)
     return GridResult(
         done=tuple(outcomes.done),
         skipped=tuple(cell.name for cell in skipped),
@@ -178,7 +181,8 @@ def merge(out: str | Path) -> Path:
         writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
         writer.writeheader()
         for cell in cells:
-            writer.writerows(cell["rows"])
+            common = {name: cell["cell"][name] for name in ("encoding", "corpus", "seed", "tokens")}
+            writer.writerows({**common, **row} for row in cell["rows"])
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / f"{RESULTS}.json", {"cells": cells})
         temporary = path.with_name(f".{path.name}.tmp")

@@ -1,4 +1,8 @@
-"""One cell: train, measure everything the experiment needs, keep the numbers, drop the model."""
+"""One cell: train, measure everything the experiment needs, keep the numbers, drop the model.
+
+Curves over distances are kept at some hundred distances, evenly spread on a logarithmic axis
+(`tokens`, counted from 1); radii are read off the whole curve.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,16 @@ from filelock import FileLock, Timeout
 
 import trf
 from trf import corpora, tokenisers
-from trf.empirical import attention_field, empirical_receptive_field
+from trf.empirical import (
+    AttentionField,
+    attention_field,
+    branch_gains,
+    empirical_receptive_field,
+)
 from trf.encodings import Kind
 from trf.errors import CheckpointError, TRFError
 from trf.evaluation import loss_by_position, perplexity
+from trf.evaluation.windows import run_as
 from trf.grid.plan import Cell, Preset
 from trf.nn import Decoder, checkpoint, load
 from trf.tokenisers import tokenise
@@ -33,6 +43,7 @@ COLUMNS = (
     "eps", "layer", "head", "value", "error",
 )  # fmt: skip
 _LOG_POINTS = 200  # of the training curve that is kept
+_CURVE_POINTS = 128
 _ENTROPY_POINTS = 32
 
 
@@ -45,17 +56,18 @@ def cell_file(out: Path, cell: Cell) -> Path:
     return out / "cells" / f"{cell.name}.json"
 
 
-def run_cell(cell: Cell, out: Path, threads: int = 1) -> dict[str, Any]:
+def run_cell(cell: Cell, out: Path, threads: int = 1, keep: bool = False) -> dict[str, Any]:
     """Train and measure a cell, or go on where an earlier call was stopped; returns its record.
 
     The record is written to ``OUT/cells/NAME.json`` when it is whole; until then the training state
-    is in ``OUT/unfinished/NAME``.
+    is in ``OUT/runs/NAME``. With `keep` the checkpoints stay there, and the cell is measured again
+    without training if its record is deleted.
 
     Raises:
         CellBusy: another process has it.
         TRFError: it can't be trained (the loss is not finite, the disk is full).
     """
-    path, work = cell_file(out, cell), out / "unfinished" / cell.name
+    path, work = cell_file(out, cell), out / "runs" / cell.name
     try:
         work.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(work.with_suffix(".lock"), timeout=0):
@@ -63,7 +75,8 @@ def run_cell(cell: Cell, out: Path, threads: int = 1) -> dict[str, Any]:
                 return json.loads(path.read_text("utf-8"))
             record = _measure(cell, work, threads)
             write_json(path, record)
-            shutil.rmtree(work, ignore_errors=True)
+            if not keep:
+                shutil.rmtree(work, ignore_errors=True)
     except Timeout as error:
         raise CellBusy(f"another process is at work on {cell.name}") from error
     except OSError as error:
@@ -116,7 +129,8 @@ def _measure(cell: Cell, work: Path, threads: int) -> dict[str, Any]:
     for length in preset.field_lengths:
         _field(model, ids, length, cell, trained.tokens, rows, curves)
         _attention(model, ids, length, cell, rows, curves)
-    rows += _parameters(model, trained.tokens)
+    _entropy(model, ids, cell, rows, curves)
+    rows += [*_parameters(model, trained.tokens), *_gains(model, ids, preset)]
     _evaluate(model, ids, cell, rows, curves)
     for name, file in cell.texts:
         text = corpora.read_text(file)
@@ -128,18 +142,10 @@ def _measure(cell: Cell, work: Path, threads: int) -> dict[str, Any]:
             rows += [{**row, "text": name} for row in _scores(result)]
     for name in ("train_bits_per_byte", "valid_bits_per_byte"):
         rows.append({"quantity": name, "value": getattr(trained, name)})
-    common = {
-        "encoding": cell.encoding,
-        "corpus": cell.corpus,
-        "seed": cell.seed,
-        "tokens": cell.tokens,
-        "at_tokens": trained.tokens,
-        "text": "test",
-    }
     provenance = {k: v for k, v in model.provenance.items() if k != "tokeniser"}
     return {
         "cell": cell.to_dict(),
-        "rows": [_tidy({**common, **row}) for row in rows],
+        "rows": [_tidy({"at_tokens": trained.tokens, "text": "test", **row}) for row in rows],
         "curves": curves,
         "log": _training_curve(work),
         "training": provenance,
@@ -153,7 +159,7 @@ def _measure(cell: Cell, work: Path, threads: int) -> dict[str, Any]:
 
 def _within(preset: Preset, longest: int) -> Preset:
     """Measure nothing longer: learned absolute positions end with the training window."""
-    names = ("lengths", "sliding_lengths", "field_lengths")
+    names = ("lengths", "log_scale_lengths", "sliding_lengths", "field_lengths")
     kept = {name: tuple(n for n in getattr(preset, name) if n <= longest) for name in names}
     return replace(preset, **{**kept, "lengths": kept["lengths"] or (longest,)})
 
@@ -168,20 +174,22 @@ def _evaluate(
         "max_windows": preset.n_segments, "seed": cell.seed, "progress": False
     }  # fmt: skip
     rows += _scores(perplexity(model, ids, preset.lengths, **common))
-    sliding = sorted({*preset.sliding_lengths, longest})
-    slid = perplexity(model, ids, sliding, stride=preset.stride, **common)
-    rows += [row for row in _scores(slid) if row["length"] != longest]
+    if preset.sliding_lengths:
+        sliding = {"stride": preset.stride, "segment_length": longest}
+        rows += _scores(perplexity(model, ids, preset.sliding_lengths, **sliding, **common))
     views: list[dict[str, Any]] = [{}, {"log_scale": True}]
     if model.encoding.kind is not Kind.ABSOLUTE:
-        views += [
-            {"window": preset.window},
-            {"window": preset.window, "log_scale": True},
-            {"blocks": preset.window},
-        ]
+        # Behind a window of the training length no query sees more keys than in training, so that
+        # the log-n scale is 1; in blocks it sees up to twice as many.
+        blocks = {"blocks": preset.window}
+        views += [{"window": preset.window}, blocks, {**blocks, "log_scale": True}]
     for view in views:
-        if view:
-            rows += _scores(perplexity(model, ids, preset.lengths, **view, **common))
-        if "log_scale" not in view:
+        scaled = "log_scale" in view
+        lengths = preset.log_scale_lengths if scaled else preset.lengths
+        if view and lengths:
+            rows += _scores(perplexity(model, ids, lengths, segment_length=longest, **view,
+                                       **common))  # fmt: skip
+        if not scaled:
             result = loss_by_position(model, ids, longest, **view, **common)
             positions, nats = result.binned()
             curves.append(
@@ -235,9 +243,10 @@ def _field(
         {
             **where,
             "quantity": "erf",
-            "curve": _rounded(measured.curve),
-            "low": _rounded(low),
-            "high": _rounded(high),
+            "tokens": (kept := _spread(length)).tolist(),
+            "curve": _rounded(measured.curve[kept - 1]),
+            "low": _rounded(low[kept - 1]),
+            "high": _rounded(high[kept - 1]),
             "n_windows": measured.n_windows,
         }
     )
@@ -250,30 +259,69 @@ def _field(
 def _attention(
     model: Decoder, ids: np.ndarray, length: int, cell: Cell, rows: list[Any], curves: list[Any]
 ) -> None:
-    """Logit bound, sink and entropy of every layer and head."""
+    """Logit bound and spread, sink and entropy of every layer and head."""
     field = attention_field(
         model, ids, length=length, n_windows=max(2, _windows(cell, length) // 4),
         seed=cell.seed, progress=False,
     )  # fmt: skip
-    for layer, head in np.ndindex(field.n_layer, field.n_head):
-        where = {"length": length, "layer": layer, "head": head}
-        bound = float(field.logit_bound[layer, head])
-        rows += [
-            {**where, "quantity": "sink", "value": float(field.sink[layer, head])},
-            {**where, "quantity": "entropy", "value": float(field.entropy[layer, head, -1])},
-            {**where, "quantity": "logit_bound", "value": bound},
-        ]
-    seen = np.unique(np.geomspace(1, length, min(_ENTROPY_POINTS, length)).round().astype(int))
+    rows += _by_head(field, {"length": length})
+    kept = _spread(length)
     curves.append(
         {
             "quantity": "attention",
             "length": length,
-            "visible_keys": seen.tolist(),
-            "entropy": [[_rounded(h[seen - 1]) for h in layer] for layer in field.entropy],
-            "mean_curve": _rounded(np.cumsum(field.density.mean(axis=(0, 1)))),
+            "tokens": kept.tolist(),
+            "curve": _rounded(field.curve.mean(axis=(0, 1))[kept - 1]),
             "n_windows": field.n_windows,
         }
     )
+
+
+def _entropy(
+    model: Decoder, ids: np.ndarray, cell: Cell, rows: list[Any], curves: list[Any]
+) -> None:
+    """Entropy of attention against the number of keys, with the window mask and without."""
+    length, window = cell.preset.entropy_length, cell.preset.window
+    views: list[tuple[str, dict[str, Any]]] = [("full", {})]
+    if model.encoding.kind is not Kind.ABSOLUTE:
+        views.append((f"window {window}", {"window": window}))
+    elif model.config.encoding == "learned":
+        length = cell.preset.train_length
+    kept = _spread(length, _ENTROPY_POINTS)
+    for mode, view in views:
+        seen, _ = run_as(model, view.get("window"), None, False)
+        field = attention_field(
+            seen, ids, length=length, n_windows=1, seed=cell.seed, progress=False
+        )
+        rows += _by_head(field, {"length": length, "mode": mode})
+        curves.append(
+            {
+                "quantity": "entropy",
+                "mode": mode,
+                "length": length,
+                "tokens": kept.tolist(),
+                "nats": [[_rounded(h[kept - 1]) for h in layer] for layer in field.entropy],
+                "n_windows": field.n_windows,
+            }
+        )
+
+
+def _by_head(field: AttentionField, where: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Rows of every layer and head."""
+    for layer, head in np.ndindex(field.n_layer, field.n_head):
+        for name, values in (
+            ("sink", field.sink),
+            ("entropy", field.entropy[..., -1]),
+            ("logit_bound", field.logit_bound),
+            ("logit_spread", field.logit_spread),
+        ):
+            value = float(values[layer, head])
+            yield {**where, "layer": layer, "head": head, "quantity": name, "value": value}
+
+
+def _spread(length: int, points: int = _CURVE_POINTS) -> np.ndarray:
+    """Numbers of tokens 1 ... length, evenly spread on a logarithmic axis."""
+    return np.unique(np.geomspace(1, length, min(points, length)).round().astype(int))
 
 
 def _parameters(model: Decoder, at: int) -> list[dict[str, Any]]:
@@ -289,6 +337,17 @@ def _parameters(model: Decoder, at: int) -> list[dict[str, Any]]:
     ]
 
 
+def _gains(model: Decoder, ids: np.ndarray, preset: Preset) -> Iterator[dict[str, Any]]:
+    """What the heads add to the stream, by layer and head, at the training length."""
+    gains = branch_gains(model, ids, length=preset.train_length)
+    for layer, head in np.ndindex(*gains.value.shape):
+        where = {"length": preset.train_length, "layer": layer, "head": head}
+        yield {**where, "quantity": "value_gain", "value": float(gains.value[layer, head])}
+        yield {**where, "quantity": "key_gain", "value": float(gains.key[layer, head])}
+    for layer, size in enumerate(gains.stream):
+        yield {"quantity": "stream", "layer": layer, "value": float(size)}
+
+
 def _training_curve(work: Path) -> dict[str, list[float | None]]:
     """Tokens, loss and speed of the run, averaged down to a few hundred points."""
     with open(work / LOG, encoding="utf-8", newline="") as file:
@@ -302,13 +361,12 @@ def _training_curve(work: Path) -> dict[str, list[float | None]]:
 
 
 def _tidy(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with every column; a number that is not finite is a missing one."""
-    finite = {
-        name: value
+    """A row without what is not known; a number that is not finite is a missing one."""
+    return {
+        name: float(f"{value:.7g}") if isinstance(value, float) else value
         for name, value in row.items()
-        if not isinstance(value, float) or math.isfinite(value)
+        if value is not None and (not isinstance(value, float) or math.isfinite(value))
     }
-    return {name: finite.get(name) for name in COLUMNS}
 
 
 def _rounded(values: np.ndarray) -> list[float | None]:

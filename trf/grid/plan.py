@@ -32,11 +32,14 @@ class Preset:
         precision: of training, as for Lightning Fabric.
         lengths: evaluation lengths, without overlap; the longest is a segment.
         n_segments: that are scored, the same ones in every mode.
+        log_scale_lengths: at which the log-n scale is tried; it does nothing within training.
         stride, sliding_lengths: of the sliding evaluation.
         window: of the window mask and of the blocks.
         field_lengths: N of the empirical receptive fields and of the attention.
         n_windows: of the empirical field at the training length; fewer at longer ones, so that
             the number of tokens stays the same.
+        entropy_length: N of the one window in which the entropy of attention is followed far past
+            training, with the window mask and without.
         eps: at which radii are given.
         shares: of the budget, at which the empirical field is measured on the way.
     """
@@ -47,13 +50,15 @@ class Preset:
     precision: str = "32-true"
     lengths: tuple[int, ...] = (512, 1024, 2048, 4096, 9216)
     n_segments: int = 4
+    log_scale_lengths: tuple[int, ...] = (2048, 9216)
     stride: int = 256
-    sliding_lengths: tuple[int, ...] = (512, 1024)
+    sliding_lengths: tuple[int, ...] = (512,)
     window: int = 512
     field_lengths: tuple[int, ...] = (256, 512, 1024, 2048)
-    n_windows: int = 32
+    n_windows: int = 16
+    entropy_length: int = 4096
     eps: tuple[float, ...] = (0.5, 0.1, 0.05, 0.01)
-    shares: tuple[float, ...] = (0.125, 0.25, 0.5)
+    shares: tuple[float, ...] = (0.25, 0.5)
 
     @property
     def train_length(self) -> int:
@@ -67,7 +72,7 @@ class Preset:
 
 
 PRESETS: Mapping[str, Preset] = {
-    "laptop": Preset("laptop", tokens=3_000_000),
+    "laptop": Preset("laptop", tokens=1_000_000, training={"batch": 1}),
     "paper": Preset(
         "paper",
         tokens=500_000_000,
@@ -94,11 +99,13 @@ PRESETS: Mapping[str, Preset] = {
         training={"n_layer": 1, "n_head": 2, "n_embd": 16, "batch": 4, "length": 32},
         lengths=(32, 64, 128),
         n_segments=2,
+        log_scale_lengths=(32, 128),
         stride=16,
         sliding_lengths=(32, 64),
         window=32,
         field_lengths=(32, 64),
         n_windows=4,
+        entropy_length=64,
         shares=(0.5,),
     ),
 }  # fmt: skip

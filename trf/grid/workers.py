@@ -34,7 +34,9 @@ class Outcomes:
             self.failed[name] = str(error)
 
 
-def by_processes(cells: list[Cell], out: Path, jobs: int, threads: int, progress: bool) -> Outcomes:
+def by_processes(
+    cells: list[Cell], out: Path, jobs: int, threads: int, progress: bool, keep: bool = False
+) -> Outcomes:
     """Run cells in `jobs` processes of `threads` threads each; in this one if it is but one.
 
     Raises:
@@ -45,13 +47,13 @@ def by_processes(cells: list[Cell], out: Path, jobs: int, threads: int, progress
         if jobs == 1:
             for cell in cells:
                 bar.set_postfix_str(cell.name)
-                outcomes.add(cell.name, _attempt(cell, out, threads)[1])
+                outcomes.add(cell.name, _attempt(cell, out, threads, keep)[1])
                 bar.update()
             return outcomes
         context = multiprocessing.get_context("spawn")
         try:
             with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-                futures = {pool.submit(_attempt, cell, out, threads): cell for cell in cells}
+                futures = {pool.submit(_attempt, cell, out, threads, keep): cell for cell in cells}
                 for future in as_completed(futures):
                     name = futures[future].name
                     outcomes.add(name, future.result()[1])
@@ -65,7 +67,9 @@ def by_processes(cells: list[Cell], out: Path, jobs: int, threads: int, progress
     return outcomes
 
 
-def by_dask(address: str, cells: list[Cell], out: Path, threads: int, progress: bool) -> Outcomes:
+def by_dask(
+    address: str, cells: list[Cell], out: Path, threads: int, progress: bool, keep: bool = False
+) -> Outcomes:
     """Run cells on the workers of the Dask scheduler at `address`; a lost worker's go to others.
 
     Raises:
@@ -85,7 +89,7 @@ def by_dask(address: str, cells: list[Cell], out: Path, threads: int, progress: 
     outcomes = Outcomes()
     with client, tqdm(total=len(cells), desc="grid", unit="cell", disable=not progress) as bar:
         futures: dict[Any, Cell] = {
-            client.submit(_attempt, cell, out, threads, pure=False): cell for cell in cells
+            client.submit(_attempt, cell, out, threads, keep, pure=False): cell for cell in cells
         }
         for future in as_they_come(list(futures)):
             cell = futures[future]
@@ -101,9 +105,11 @@ def by_dask(address: str, cells: list[Cell], out: Path, threads: int, progress: 
     return outcomes
 
 
-def _attempt(cell: Cell, out: Path, threads: int) -> tuple[dict[str, Any] | None, TRFError | None]:
+def _attempt(
+    cell: Cell, out: Path, threads: int, keep: bool
+) -> tuple[dict[str, Any] | None, TRFError | None]:
     """The record of a cell, or why there is none: errors of ours travel as values."""
     try:
-        return run_cell(cell, out, threads), None
+        return run_cell(cell, out, threads, keep), None
     except TRFError as error:
         return None, error
