@@ -200,7 +200,7 @@ def test_learned_positions_are_measured_within_training(corpus, tmp_path):
     result = run_grid(["learned"], [corpus], tmp_path, preset="smoke", **ONE)
     assert not result.failed
     (cell,) = cells(tmp_path)
-    assert {row["length"] for row in cell["rows"]} == {None, 32}
+    assert {row.get("length") for row in cell["rows"]} == {None, 32}
 
 
 def test_a_budget_in_minutes_is_the_same_for_every_cell(corpus, tmp_path, monkeypatch):
