@@ -13,7 +13,7 @@ import trf
 from trf import encodings
 from trf.errors import ParameterError
 from trf.study import fields
-from trf.study.markdown import number, span, table
+from trf.study.markdown import number, share, shares, span, table
 
 ALIBI = encodings.get("alibi")
 
@@ -91,3 +91,4 @@ def test_markdown():
     assert table(["a", "b"], [["x", None]]).endswith("| x | – |")
     assert [number(0.0), number(31.0), number(0.5), number(None)] == ["0.00", "31.0", "0.500", "–"]
     assert [span([]), span([7]), span([0.5, 1.0])] == ["–", "7", "0.500 to 1.00"]
+    assert [share(0.25), shares([]), shares([1e-9, 0.25])] == ["0.250", "–", "< 0.001 to 0.250"]

@@ -52,3 +52,23 @@ def span(values: Sequence[float], digits: int = 3) -> str:
         for end in (min(values), max(values))
     )
     return low if low == high else f"{low} to {high}"
+
+
+def share(value: float | None) -> str:
+    """A share between 0 and 1 to three places; what is less than a thousandth says only that.
+
+    Example:
+        >>> share(0.0339), share(1e-9), share(0.0), share(None)
+        ('0.034', '< 0.001', '< 0.001', '–')
+    """
+    if value is None:
+        return MISSING
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def shares(values: Sequence[float]) -> str:
+    """The range of some shares, as `span` for other numbers."""
+    if not values:
+        return MISSING
+    low, high = share(min(values)), share(max(values))
+    return low if low == high else f"{low} to {high}"
