@@ -182,7 +182,8 @@ def merge(out: str | Path) -> Path:
         writer.writeheader()
         for cell in cells:
             common = {name: cell["cell"][name] for name in ("encoding", "corpus", "seed", "tokens")}
-            writer.writerows({**common, **row} for row in cell["rows"])
+            full: list[dict[Any, Any]] = [{**common, **row} for row in cell["rows"]]
+            writer.writerows(full)
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / f"{RESULTS}.json", {"cells": cells})
         temporary = path.with_name(f".{path.name}.tmp")

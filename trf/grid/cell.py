@@ -45,6 +45,7 @@ COLUMNS = (
 _LOG_POINTS = 200  # of the training curve that is kept
 _CURVE_POINTS = 128
 _ENTROPY_POINTS = 32
+_QUERIES = 16  # the last of each window, whose attention is kept by distance
 
 
 class CellBusy(TRFError):
@@ -259,19 +260,21 @@ def _field(
 def _attention(
     model: Decoder, ids: np.ndarray, length: int, cell: Cell, rows: list[Any], curves: list[Any]
 ) -> None:
-    """Logit bound and spread, sink and entropy of every layer and head."""
+    """Logit bound and spread, sink and entropy of every layer and head; and their mean curves."""
     field = attention_field(
         model, ids, length=length, n_windows=max(2, _windows(cell, length) // 4),
-        seed=cell.seed, progress=False,
+        seed=cell.seed, positions=range(length - min(_QUERIES, length), length), progress=False,
     )  # fmt: skip
     rows += _by_head(field, {"length": length})
     kept = _spread(length)
+    shares = field.curve[..., kept - 1]
     curves.append(
         {
             "quantity": "attention",
             "length": length,
             "tokens": kept.tolist(),
-            "curve": _rounded(field.curve.mean(axis=(0, 1))[kept - 1]),
+            "curve": _rounded(shares.mean(axis=(0, 1))),
+            "heads": [[_rounded(h, 5) for h in layer] for layer in shares],
             "n_windows": field.n_windows,
         }
     )
@@ -369,5 +372,5 @@ def _tidy(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rounded(values: np.ndarray) -> list[float | None]:
-    return [float(f"{value:.7g}") if math.isfinite(value) else None for value in values]
+def _rounded(values: np.ndarray, digits: int = 7) -> list[float | None]:
+    return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in values]

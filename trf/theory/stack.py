@@ -66,7 +66,7 @@ def head_curves(heads: Any, length: int, **options: Any) -> np.ndarray:
         >>> head_curves(["-n/2", "-n/4"], 4).shape
         (2, 4)
     """
-    read = _read(heads, options)
+    read = read_options(heads, options)
     return np.stack([_cumulative(weights(bias, length)) for bias in read.biases])
 
 
@@ -98,10 +98,10 @@ def stack_curve(
         >>> [float(share.round(3)) for share in stack_curve("0", 2, n_layer=2)]
         [0.25, 1.0]
     """
-    return np.cumsum(_last_row(_read(heads, options), length, n_layer, float(residual)))
+    return np.cumsum(_last_row(read_options(heads, options), length, n_layer, float(residual)))
 
 
-def _read(heads: Any, options: dict[str, Any]) -> Heads:
+def read_options(heads: Any, options: dict[str, Any]) -> Heads:
     named = {key: options.pop(key) for key in ("parameters", "n_head", "assume") if key in options}
     return read_heads(heads, named.get("parameters"), options,
                       n_head=named.get("n_head"), assume=named.get("assume"))  # fmt: skip

@@ -1,0 +1,82 @@
+"""Gains of the heads, against the exact Jacobian of decoders that are simple enough."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from trf.empirical import branch_gains, empirical_receptive_field
+from trf.errors import CheckpointError, ParameterError
+from trf.nn import Decoder, DecoderConfig
+from trf.theory import path_curve
+
+N = 48
+TEXT = bytes(np.random.default_rng(0).integers(0, 256, 600, dtype=np.uint8))
+
+
+def decoder(n_layer, seed=0, **changes):
+    torch.manual_seed(seed)
+    model = Decoder(DecoderConfig("alibi", n_layer=n_layer, n_head=2, n_embd=64))
+    with torch.no_grad():
+        for block in model.blocks:
+            for name, factor in changes.items():
+                if name == "mlp":
+                    block.mlp[2].weight.mul_(factor)
+                elif name == "qk":
+                    block.attention.qkv.weight[:128].mul_(factor)
+                elif name == "out":
+                    block.attention.out.weight.mul_(factor)
+    return model
+
+
+def measured(model):
+    return empirical_receptive_field(
+        model, TEXT, length=N, n_windows=6, reduction="jacobian", progress=False
+    ).curve
+
+
+def predicted(model, *, keys=True):
+    gains = branch_gains(model, TEXT, length=N, n_windows=6)
+    g = np.hypot(gains.value, gains.key) if keys else gains.value
+    return path_curve(model.encoding.head_biases(2), N, g)
+
+
+@pytest.mark.parametrize("out", [0.5, 2.0, 6.0])
+def test_value_gains_give_the_jacobian_where_attention_has_no_content(out):
+    model = decoder(1, mlp=0.0, qk=0.0, out=out)
+    gains = branch_gains(model, TEXT, length=N, n_windows=6)
+    assert gains.key.max() < 1e-6
+    assert np.abs(predicted(model) - measured(model)).max() < 0.02
+
+
+def test_key_gains_are_part_of_it_where_there_is_content():
+    model = decoder(1, mlp=0.0, qk=0.7, out=3.0)
+    curve = measured(model)
+    with_keys = np.abs(predicted(model) - curve).max()
+    assert with_keys < 0.04
+    assert np.abs(predicted(model, keys=False) - curve).max() > 1.5 * with_keys
+
+
+def test_layers_and_perceptrons():
+    model = decoder(3, mlp=1.0, qk=0.3, out=3.0)
+    assert np.abs(predicted(model) - measured(model)).max() < 0.06
+
+
+def test_gains_scale_with_the_heads_and_the_share_follows():
+    small, large = (
+        branch_gains(decoder(1, out=factor), TEXT, length=N, n_windows=2) for factor in (1.0, 3.0)
+    )
+    np.testing.assert_allclose(large.value, 3 * small.value, rtol=1e-5)
+    np.testing.assert_allclose(large.key, 3 * small.key, rtol=1e-4)
+    np.testing.assert_allclose(small.stream, large.stream)
+    np.testing.assert_allclose(large.residual, 1 / (1 + large.value.sum(axis=1)))
+    assert set(small.to_dict()) == {"value", "key", "stream", "residual"}
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(CheckpointError):
+        branch_gains("no-such-model", TEXT, length=N)
+    with pytest.raises(ParameterError, match="n_windows"):
+        branch_gains(decoder(1), TEXT, length=N, n_windows=0)

@@ -1,0 +1,181 @@
+"""Does theory predict the measured field? Every predictor against every cell.
+
+The predictor is chosen on one corpus and half of the encodings (`SELECTION`), by the least mean
+|ln(predicted radius / measured radius)|, and judged on all other cells. Nothing is fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from trf.study.cells import CellResult, Cells
+from trf.study.predictors import DIAGNOSTIC, PAPERS, PREDICTORS, Inputs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAME = "agreement"
+CORPUS = "code"
+SELECTION = ("alibi", "kerple-log", "type1", "inverse-n")
+TARGET = {"rank": 0.95, "factor": 1.25}
+
+
+def summarise(cells: Cells) -> dict[str, Any]:
+    """Radii of every predictor and cell, and how well each predictor does.
+
+    Returns:
+        `rows`: one a cell, length and eps, `measured` and the radius of each predictor;
+        `predictors`: the errors of each on the selection and on the rest; `chosen`: its name;
+        `ranks`: rank correlation over encodings by corpus and eps; `lengths`: errors of the
+        paper's and the chosen predictor at the lengths that were not looked at; `budgets`: the
+        same cells at other budgets.
+    """
+    rows = [row for cell in cells.main for row in radii_of(cell, cell.train_length, PREDICTORS)]
+    chosen = _choose(rows)
+    few = {name: PREDICTORS[name] for name in dict.fromkeys([PAPERS, chosen]) if name}
+    elsewhere = [
+        row
+        for cell in cells.main
+        for length in _lengths(cell)
+        if length != cell.train_length
+        for row in radii_of(cell, length, few)
+    ]
+    others = [
+        row
+        for cell in cells
+        if cell.tokens != cells.budget
+        for row in radii_of(cell, cell.train_length, few)
+    ] if chosen else []  # fmt: skip
+    return {
+        "selection": {"corpus": CORPUS, "encodings": list(SELECTION)},
+        "target": TARGET,
+        "chosen": chosen,
+        "rows": rows,
+        "predictors": [
+            {
+                "name": name,
+                "title": PREDICTORS[name].title,
+                "reads": PREDICTORS[name].reads,
+                "diagnostic": name in DIAGNOSTIC,
+                "selection": errors(filter(is_selected, rows), name),
+                "rest": errors((row for row in rows if not is_selected(row)), name),
+            }
+            for name in PREDICTORS
+        ],
+        "ranks": [
+            {"corpus": corpus, "eps": eps, "n": len(group), **_ranks(group)}
+            for corpus in cells.corpora
+            for eps in sorted({row["eps"] for row in rows}, reverse=True)
+            if len(group := [r for r in rows if r["corpus"] == corpus and r["eps"] == eps]) > 2
+        ],
+        "lengths": [
+            {"length": length, "predictor": name,
+             **errors((r for r in elsewhere if r["length"] == length), name)}
+            for length in sorted({row["length"] for row in elsewhere})
+            for name in few
+        ],
+        "budgets": others,
+    }  # fmt: skip
+
+
+def radii_of(cell: CellResult, length: int, predictors: Iterable[str]) -> list[dict[str, Any]]:
+    """A row an eps: the measured radius and each predictor's; none without a bias p(n)."""
+    measured = {
+        row["eps"]: int(row["value"])
+        for row in cell.rows("erf", length=length)
+        if "value" in row
+    }  # fmt: skip
+    if cell.entry.bias is None or cell.entry.stand_in is not None or not measured:
+        return []
+    given = Inputs(cell, length)
+    curves = {name: PREDICTORS[name].curve(given) for name in predictors}
+    return [
+        {
+            "encoding": cell.encoding,
+            "corpus": cell.corpus,
+            "seed": cell.seed,
+            "tokens": cell.tokens,
+            "length": length,
+            "eps": eps,
+            "measured": radius,
+            **{name: _radius(curve, eps) for name, curve in curves.items()},
+        }
+        for eps, radius in sorted(measured.items(), reverse=True)
+    ]
+
+
+def _radius(curve: np.ndarray | None, eps: float) -> int | None:
+    return None if curve is None else int(np.argmax(curve > 1 - eps)) + 1
+
+
+def is_selected(row: dict[str, Any]) -> bool:
+    """Whether a row was there to choose the predictor by."""
+    return row["corpus"] == CORPUS and row["encoding"] in SELECTION
+
+
+def errors(rows: Iterable[dict[str, Any]], name: str) -> dict[str, Any]:
+    """How far a predictor is off.
+
+    Returns:
+        `n` rows; `factor`, the median of exp|ln(predicted / measured)|; `mean`, exp of the mean
+        |ln|; `worst`; `ratio`, the median of predicted / measured; `within`, the share of rows
+        within the target factor; `rank`, Spearman's correlation of all the radii.
+    """
+    pairs = _pairs(rows, name)
+    if not len(pairs):
+        return {"n": 0}
+    logs = np.log(pairs[:, 0] / pairs[:, 1])
+    size = np.abs(logs)
+    return {
+        "n": len(pairs),
+        "factor": _round(np.exp(np.median(size))),
+        "mean": _round(np.exp(size.mean())),
+        "worst": _round(np.exp(size.max())),
+        "ratio": _round(np.exp(np.median(logs))),
+        "within": _round((size <= np.log(TARGET["factor"])).mean()),
+        "rank": _rank(pairs),
+    }
+
+
+def _lengths(cell: CellResult) -> list[int]:
+    return sorted({row["length"] for row in cell.rows("erf")})
+
+
+def _choose(rows: Sequence[dict[str, Any]]) -> str | None:
+    """The predictor with the least mean |ln ratio| on the selection; None without one."""
+    selected = [row for row in rows if is_selected(row)]
+    if not selected:
+        return None
+    eligible = [name for name in PREDICTORS if name not in DIAGNOSTIC]
+    return min(eligible, key=lambda name: errors(selected, name)["mean"])
+
+
+def _ranks(rows: list[dict[str, Any]]) -> dict[str, float | None]:
+    return {name: _rank(_pairs(rows, name)) for name in PREDICTORS}
+
+
+def _pairs(rows: Iterable[dict[str, Any]], name: str) -> np.ndarray:
+    """Predicted and measured radii, (n, 2)."""
+    pairs = [[row[name], row["measured"]] for row in rows if row[name] is not None]
+    return np.array(pairs, dtype=float).reshape(-1, 2)
+
+
+def _rank(pairs: np.ndarray) -> float | None:
+    if len(pairs) < 3 or np.ptp(pairs, axis=0).min() == 0:
+        return None
+    return _round(spearmanr(pairs[:, 0], pairs[:, 1]).statistic)
+
+
+def _round(value: Any) -> float:
+    return float(f"{float(value):.4g}")
+
+
+def draw(result: dict[str, Any]) -> Figure:
+    """Measured against predicted radii, the paper's predictor beside the chosen one."""
+    from trf.plotting.agreement import agreement_figure
+
+    return agreement_figure(result)
