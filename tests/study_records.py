@@ -54,10 +54,11 @@ def cell(encoding, corpus="code", seed=0, tokens=4096, *, rise=0.1, scale=8.0, d
             row("nats_per_token", nats, **where)
             row("perplexity", math.exp(nats), **where)
             row("bits_per_byte", nats / math.log(2), **where)
-        late = np.where(np.arange(8, 129, 8) > TRAIN, rise * (mode == "non-overlapping"), 0.0)
+        ends = np.arange(1, 17) * (max(LENGTHS) // 16)
+        late = np.where(ends > TRAIN, rise * (mode == "non-overlapping"), 0.0)
         curves.append(
             {"quantity": "loss_by_position", "mode": mode, "length": max(LENGTHS),
-             "positions": list(range(8, 129, 8)), "nats": (1.5 + late).tolist()}
+             "positions": ends.tolist(), "nats": (1.5 + late).tolist()}
         )  # fmt: skip
     recipe = {"n_layer": 2, "n_head": 2, "length": TRAIN, "tokeniser": "bytes"}
     return CellResult(
