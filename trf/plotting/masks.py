@@ -32,8 +32,8 @@ def masks_figure(result: Mapping[str, Any]) -> Figure:
     """A column a corpus: perplexity at the longest length in each way, and entropy of attention.
 
     Above, a row an encoding: perplexity relative to the best plain one of the corpus. Below:
-    entropy against the number of tokens, a line an encoding, thin behind the window mask; dashed
-    its greatest possible value, the logarithm of that number.
+    entropy in one window against the number of tokens, a line an encoding, thin behind the window
+    mask; dashed its greatest possible value, the logarithm of that number.
 
     Args:
         result: as `trf.study.masks.summarise` returns it.
@@ -100,6 +100,7 @@ def _dots(ax: Axes, records: Sequence[Mapping[str, Any]], names: Sequence[str]) 
             lambda y: 1 + _NEAR * np.sinh(np.asarray(y)),
         ),
     )
+    ax.margins(x=0.08)
     ax.xaxis.set_major_locator(FixedLocator(_TICKS))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))

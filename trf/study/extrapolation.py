@@ -144,11 +144,12 @@ def _by_position(cell: CellResult, reference: Sequence[float] | None) -> dict[st
 
 
 def words(result: dict[str, Any]) -> dict[str, str]:
-    """Tables `length_table`, `length_bits_table`, `length_paper_table`, and phrases."""
+    """Four tables, `length_table` first, and phrases of numbers."""
     records = result["records"]
     return {
         "length_table": _table(result, _arrow),
         "length_bits_table": _table(result, _sliding),
+        "length_past_table": _table(result, _past_cell),
         "length_paper_table": _paper(result),
         "length_flat": str(FLAT),
         "length_cells": str(len(records)),
@@ -198,6 +199,15 @@ def _times(ratio: float) -> str:
 def _sliding(record: dict[str, Any]) -> str:
     ends = [record["bits"][0], (record["sliding"] or {}).get("bits"), record["bits"][-1]]
     return " / ".join(MISSING if value is None else f"{value:.3f}" for value in ends)
+
+
+def _past_cell(record: dict[str, Any]) -> str:
+    position = record["position"]
+    if position is None or position["past"] is None:
+        return MISSING
+    error, digits = position["past_error"], 4 if abs(position["past"]) < 0.01 else 3
+    spread = "" if error is None else f" ± {error:.{digits}f}"
+    return f"{round(position['past'], digits) + 0.0:+.{digits}f}{spread}"
 
 
 def _paper(result: dict[str, Any]) -> str:
