@@ -1,0 +1,107 @@
+"""Receptive field and perplexity against tokens trained on, and the spread over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from trf.errors import ParameterError
+from trf.plotting.axes import STYLE, colour, plt
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PANELS = ("erf_0_1", "perplexity", "ratio")
+
+
+def training_figure(result: Mapping[str, Any]) -> Figure:
+    """ERF, perplexity and its ratio past training against tokens trained on, on a log axis.
+
+    Args:
+        result: `marked`, `unit`, and `budgets` and `seeds`: groups of runs, each with `encoding`,
+            `title`, `corpus`, `trained`, `train_length`, `longest`, `trf` (or None), `erf_0_1`,
+            `perplexity`, `ratio` and `on_the_way`.
+
+    Returns:
+        The figure: ends of runs joined over budgets, the field on the way of each run in small
+        dots, the other seeds as open circles; the TRF dashed.
+
+    Raises:
+        ParameterError: no two runs differ in budget or seed.
+    """
+    runs = [run for group in (*result["budgets"], *result["seeds"]) for run in group]
+    if not runs:
+        raise ParameterError("there is nothing to draw: no runs of several budgets or seeds")
+    first = runs[0]
+    with plt.rc_context({**STYLE, "font.size": 8.5}):
+        figure, axes = plt.subplots(1, 3, figsize=(8.6, 3.3), layout="constrained")
+        _on_the_way(axes[0], result)
+        for ax, name in zip(axes, _PANELS, strict=True):
+            for group in result["budgets"]:
+                line = [run["trained"] for run in group], [run[name] for run in group]
+                ax.plot(*line, color=colour(group[0]["encoding"]), marker="o", markersize=4.5)
+            for run in [run for group in result["seeds"] for run in group]:
+                ax.plot(
+                    run["trained"], run[name], marker="o", markersize=6.5, linestyle="none",
+                    markerfacecolor="none", markeredgecolor=colour(run["encoding"]),
+                )  # fmt: skip
+            ax.set_xscale("log")
+            ax.set_xlabel("million tokens trained on")
+            ax.xaxis.set_major_locator(FixedLocator(_ticks(runs)))
+            ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / 1e6:.2g}"))
+            ax.xaxis.set_minor_locator(NullLocator())
+            ax.yaxis.set_major_locator(MaxNLocator(6))
+        trained, longest = first["train_length"], first["longest"]
+        axes[0].set_ylim(bottom=0)
+        axes[0].set_ylabel(f"radius at ε = {result['marked']:g} (tokens), N = {trained}")
+        axes[1].set_ylabel(f"perplexity per {result['unit']} at {trained} tokens")
+        axes[2].set_ylabel(f"perplexity at {longest} over {trained} tokens")
+        figure.legend(
+            handles=_legend(runs, bool(result["seeds"])), loc="outside upper center", fontsize=7.5,
+            ncols=7, columnspacing=1.0, handletextpad=0.5,
+        )  # fmt: skip
+    return figure
+
+
+def _on_the_way(ax: Axes, result: Mapping[str, Any]) -> None:
+    for run in [run for group in result["budgets"] for run in group]:
+        along = run["on_the_way"]
+        ax.plot(
+            [row["at_tokens"] for row in along], [row["erf"] for row in along],
+            color=colour(run["encoding"]), linewidth=0.6, alpha=0.7, marker=".", markersize=4,
+        )  # fmt: skip
+    theory = {
+        (run["encoding"], run["trf"])
+        for group in (*result["budgets"], *result["seeds"])
+        for run in group
+        if run["trf"] is not None
+    }
+    for name, at in sorted(theory):
+        ax.axhline(at, color=colour(name), linestyle="--", linewidth=1.2)
+
+
+def _ticks(runs: list[Mapping[str, Any]]) -> list[int]:
+    """The ends of the runs, but none that crowds another."""
+    kept: list[int] = []
+    for at in sorted({run["trained"] for run in runs}):
+        if not kept or at > 1.3 * kept[-1]:
+            kept.append(at)
+    return kept
+
+
+def _legend(runs: list[Mapping[str, Any]], seeds: bool) -> list[Any]:
+    grey = "#444444"
+    titles = {run["encoding"]: f"{run['title']}, {run['corpus']}" for run in runs}
+    return [
+        *(Line2D([], [], color=colour(name), linewidth=3, label=title)
+          for name, title in titles.items()),
+        Line2D([], [], color=grey, marker="o", markersize=4.5, label="end of a run"),
+        Line2D([], [], color=grey, marker=".", markersize=4, linewidth=0.6, label="on the way"),
+        *([Line2D([], [], color=grey, marker="o", markersize=6.5, markerfacecolor="none",
+                  linestyle="none", label="seeds")] if seeds else []),
+        Line2D([], [], color=grey, linestyle="--", label="TRF, one layer"),
+    ]  # fmt: skip
