@@ -44,6 +44,7 @@ def test_the_loss_beyond_training(result):
 def test_correlations(result):
     rows = {(row["measure"], row["value"]): row for row in result["correlations"]}
     assert rows["rise", "all"]["n"] == 2 * 2 * len(RISES)
+    assert rows["rise", "decaying"]["n"] == 2 * 2 * (len(RISES) - 2)
     assert rows["rise", 128]["n"] == rows["late", "all"]["n"] == 2 * len(RISES)
     assert rows["beyond_window", "code"]["n"] == len(RISES)
     assert 0.8 < rows["rise", 128]["spearman"] <= 1
@@ -57,6 +58,8 @@ def test_encodings_without_a_bias_stand_apart(result):
     assert words["leakage_cells"] == "12"
     assert words["leakage_converges_rise"] == "0.0 to 0.10"
     assert words["leakage_beyond_window_pairs"] == "12"
+    assert words["leakage_late_decaying_pairs"] == "8"
+    assert "| non-overlapping windows | decaying biases | 16 |" in words["leakage_correlations"]
 
 
 def test_figure(result):

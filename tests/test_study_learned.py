@@ -51,8 +51,8 @@ def test_words(result):
     assert words["learned_log_converge_end"] == "1 of 4"
     assert words["learned_log_r1_grown"] == "2 of 4"
     assert words["learned_power_converge_end"] == "2 of 2"
-    assert words["learned_fixed_converges_ratio"] == "1.00"
-    assert words["learned_fixed_diverges_ratio"] == "2.72"
+    assert words["learned_fixed_converges_ratio"] == "1.000"
+    assert words["learned_fixed_diverges_ratio"] == "2.718"
     assert "| code, head 2 | 0.900 → 1.10 → 1.30 |" in words["learned_log_heads"]
     assert words["learned_extrapolation"].count("\n") == 5
 

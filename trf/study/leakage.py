@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 NAME = "leakage"
 LEAST = 4  # pairs, below which no correlation is given
+CONSTANT = ("none", "t5")  # biases that don't decay: the same at every distance, or from some on
 MEASURES = {
     "rise": "non-overlapping windows",
     "late": "last quarter, by position",
@@ -104,11 +105,15 @@ def _late(cell: CellResult, length: int) -> dict[str, float]:
 
 
 def _correlations(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of the leakage with each measure: over all pairs, and within each corpus and length."""
+    """Of the leakage with each measure: over all pairs, and within each corpus and length.
+
+    Over the decaying biases too: the constant ones lie far from the others on both axes.
+    """
     found = []
     for measure in MEASURES:
         chosen = [point for point in points if measure in point]
-        groups = {("all", "all"): chosen}
+        decaying = [point for point in chosen if point["encoding"] not in CONSTANT]
+        groups = {("all", "all"): chosen, ("all", "decaying"): decaying}
         for name in ("corpus", "length") if measure == "rise" else ("corpus",):
             for value in dict.fromkeys(point[name] for point in chosen):
                 groups[name, value] = [point for point in chosen if point[name] == value]
@@ -148,9 +153,10 @@ def words(result: dict[str, Any]) -> dict[str, str]:
     }
     for row in result["correlations"]:
         if row["over"] == "all":
+            key = f"leakage_{row['measure']}" + ("_decaying" if row["value"] != "all" else "")
             for kind in ("pearson", "spearman"):
-                found[f"leakage_{row['measure']}_{kind}"] = number(row[kind], 2)
-            found[f"leakage_{row['measure']}_pairs"] = str(row["n"])
+                found[f"{key}_{kind}"] = number(row[kind], 2)
+            found[f"{key}_pairs"] = str(row["n"])
     for kind in ("converges", "diverges"):
         here = [point for point in last if set(point["verdicts"]) == {kind}]
         found[f"leakage_{kind}_share"] = shares([point["leakage"] for point in here])
@@ -164,7 +170,7 @@ def _correlation_table(result: dict[str, Any]) -> str:
     rows = [
         [
             MEASURES[row["measure"]],
-            {"all": "all", "corpus": row["value"], "length": f"N = {row['value']}"}[row["over"]],
+            _group(row),
             row["n"],
             number(row["pearson"], 2),
             number(row["spearman"], 2),
@@ -173,6 +179,12 @@ def _correlation_table(result: dict[str, Any]) -> str:
         if row["n"]
     ]
     return table(["measure of the loss", "over", "pairs", "Pearson", "Spearman"], rows)
+
+
+def _group(row: dict[str, Any]) -> str:
+    if row["over"] == "all":
+        return "all" if row["value"] == "all" else "decaying biases"
+    return str(row["value"]) if row["over"] == "corpus" else f"N = {row['value']}"
 
 
 def _by_encoding(points: list[dict[str, Any]], corpora: list[str]) -> str:

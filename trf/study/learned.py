@@ -126,11 +126,11 @@ def words(result: dict[str, Any]) -> dict[str, str]:
             found[f"{key}_{parameter}_grown"] = f"{grown} of {len(heads)}"
         rows = [row for row in result["extrapolation"] if row["encoding"] == name]
         found[f"{key}_leakage"] = shares([row["leakage"] for row in rows])
-        found[f"{key}_ratio"] = span([row["perplexity_ratio"] for row in rows])
+        found[f"{key}_ratio"] = span([row["perplexity_ratio"] for row in rows], 4)
     fixed = [row for row in result["extrapolation"] if not row["learned"]]
     for kind in ("converges", "diverges"):
         rows = [row for row in fixed if set(row["verdicts"]) == {kind}]
-        found[f"learned_fixed_{kind}_ratio"] = span([row["perplexity_ratio"] for row in rows])
+        found[f"learned_fixed_{kind}_ratio"] = span([row["perplexity_ratio"] for row in rows], 4)
         found[f"learned_fixed_{kind}_leakage"] = shares([row["leakage"] for row in rows])
     starts = sorted({model["at_tokens"][0] for model in result["models"]})
     found["learned_first_record"] = f"{starts[0]:,}" if starts else MISSING
@@ -179,7 +179,7 @@ def _extrapolation_table(result: dict[str, Any]) -> str:
                 title,
                 status([verdict for row in here for verdict in row["verdicts"]]),
                 shares([row["leakage"] for row in here]),
-                *(number(row["perplexity_ratio"]) if row else MISSING for row in ratios),
+                *(number(row["perplexity_ratio"], 4) if row else MISSING for row in ratios),
             ]
         )
     return table(["encoding", "Σ exp p(n)", "leakage", *result["corpora"]], rows)
