@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LINEAR = 0.01  # the axis of the loss is linear within this, logarithmic beyond
-_TICKS = (-1, -0.3, -0.1, -0.03, -0.01, 0, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
+_TICKS = (-1, -0.3, -0.1, -0.03, -0.01, -0.005, 0, 0.005, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 
 
 def leakage_figure(result: Mapping[str, Any]) -> Figure:
