@@ -154,9 +154,15 @@ def build_parser() -> argparse.ArgumentParser:
     sub = command("merge", merge, "one table of the cells of a grid")
     sub.add_argument("out", help="folder of the grid")
 
-    sub = command("figures", figures, "measure the shipped checkpoints and draw the figures",
+    sub = command("study", study, "tables, figures and a report of the cells of a grid",
                   as_json=False)  # fmt: skip
-    sub.add_argument("--out", default="figures", help="folder to write to (default figures)")
+    sub.add_argument("folder", help="folder of the grid; the files are written there too")
+
+    sub = command("figures", figures, "measure the shipped checkpoints and draw the figures; then "
+                  "the experiment from its cells", as_json=False)  # fmt: skip
+    sub.add_argument("--out", default="figures",
+                     help="folder to write to (default figures); cells in its experiment/cells "
+                     "are studied too")  # fmt: skip
     sub.add_argument("--fresh", action="store_true", help="measure again what is there already")
     sub.add_argument(
         "--models",
@@ -360,9 +366,24 @@ def merge(arguments: argparse.Namespace) -> None:
     _show(arguments, {"table": str(table)}, str(table))
 
 
+def study(arguments: argparse.Namespace) -> None:
+    """``trf study``."""
+    from trf.study.report import make_study
+
+    for path in make_study(arguments.folder):
+        print(path)
+
+
 def figures(arguments: argparse.Namespace) -> None:
     """``trf figures``."""
+    from pathlib import Path
+
     from trf.experiment import make_figures
+    from trf.study.report import make_study
 
     for path in make_figures(arguments.out, models=arguments.models, fresh=arguments.fresh):
         print(path)
+    experiment = Path(arguments.out) / "experiment"
+    if (experiment / "cells").is_dir():
+        for path in make_study(experiment):
+            print(path)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,6 +25,7 @@ from trf import corpora, encodings
 from trf.empirical import EmpiricalReceptiveField, empirical_receptive_field
 from trf.errors import TextError
 from trf.evaluation import perplexity
+from trf.files import write_json
 from trf.nn import Decoder, load, zoo_names
 from trf.nn.checkpoint import find
 from trf.series.convergence import converges
@@ -99,7 +99,7 @@ def make_figures(
         record = _record(model, text, plan, known)
         known[json.dumps(record["key"], sort_keys=True)] = record
         records.append(record)
-        _write(folder / MEASUREMENTS, {"records": list(known.values())})
+        write_json(folder / MEASUREMENTS, {"records": list(known.values())}, indent=1)
     return _draw(folder, plan, records)
 
 
@@ -205,13 +205,9 @@ def _draw(folder: Path, plan: Plan, records: list[dict[str, Any]]) -> list[Path]
         paths = []
         for name in sorted(drawn, reverse=True):
             figure, shown = drawn[name]
-            paths.append(_write(folder / f"{name}.json", _results(name, plan, shown)))
-            for suffix, metadata in (("pdf", {"CreationDate": None}), ("png", {})):
-                path = folder / f"{name}.{suffix}"
-                temporary = path.with_name(f".{path.name}.tmp")
-                figure.savefig(temporary, format=suffix, metadata=metadata)
-                os.replace(temporary, path)
-                paths.append(path)
+            results = _results(name, plan, shown)
+            paths.append(write_json(folder / f"{name}.json", results, indent=1))
+            paths += plotting.save(figure, folder / name)
             plotting.plt.close(figure)
     return paths
 
@@ -247,13 +243,6 @@ def _earlier(path: Path) -> dict[str, dict[str, Any]]:
         return {json.dumps(record["key"], sort_keys=True): record for record in records}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-
-
-def _write(path: Path, data: Mapping[str, Any]) -> Path:
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
-    return path
 
 
 def _versions() -> dict[str, str]:

@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from trf.errors import CheckpointError, ParameterError, unknown_name
-from trf.grid.cell import COLUMNS, cell_file, run_cell, write_json
+from trf.files import write_json, write_text
+from trf.grid.cell import COLUMNS, cell_file, run_cell
 from trf.grid.plan import PRESETS, Budget, Cell, Preset, cells_of, parse_budget
 from trf.grid.workers import by_dask, by_processes
 from trf.training import LOG, train
@@ -184,11 +185,8 @@ def merge(out: str | Path) -> Path:
             common = {name: cell["cell"][name] for name in ("encoding", "corpus", "seed", "tokens")}
             full: list[dict[Any, Any]] = [{**common, **row} for row in cell["rows"]]
             writer.writerows(full)
-        folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / f"{RESULTS}.json", {"cells": cells})
-        temporary = path.with_name(f".{path.name}.tmp")
-        temporary.write_text(table.getvalue(), "utf-8")
-        temporary.replace(path)
+        write_text(path, table.getvalue())
     except OSError as error:
         raise CheckpointError(f"can't merge {folder}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError) as error:

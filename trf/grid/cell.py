@@ -9,10 +9,9 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from trf.encodings import Kind
 from trf.errors import CheckpointError, TRFError
 from trf.evaluation import loss_by_position, perplexity
 from trf.evaluation.windows import run_as
+from trf.files import write_json
 from trf.grid.plan import Cell, Preset
 from trf.nn import Decoder, checkpoint, load
 from trf.tokenisers import tokenise
@@ -83,14 +83,6 @@ def run_cell(cell: Cell, out: Path, threads: int = 1, keep: bool = False) -> dic
     except OSError as error:
         raise CheckpointError(f"{cell.name}: {error.filename or out}: {error.strerror}") from error
     return record
-
-
-def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write JSON under a temporary name first."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(json.dumps(data, allow_nan=False) + "\n", "utf-8")
-    os.replace(temporary, path)
 
 
 def _measure(cell: Cell, work: Path, threads: int) -> dict[str, Any]:
@@ -268,16 +260,16 @@ def _attention(
     rows += _by_head(field, {"length": length})
     kept = _spread(length)
     shares = field.curve[..., kept - 1]
-    curves.append(
-        {
-            "quantity": "attention",
-            "length": length,
-            "tokens": kept.tolist(),
-            "curve": _rounded(shares.mean(axis=(0, 1))),
-            "heads": [[_rounded(h, 5) for h in layer] for layer in shares],
-            "n_windows": field.n_windows,
-        }
-    )
+    curve: dict[str, Any] = {
+        "quantity": "attention",
+        "length": length,
+        "tokens": kept.tolist(),
+        "curve": _rounded(shares.mean(axis=(0, 1))),
+        "n_windows": field.n_windows,
+    }
+    if length == cell.preset.train_length:
+        curve["heads"] = [[_rounded(h, 5) for h in layer] for layer in shares]
+    curves.append(curve)
 
 
 def _entropy(

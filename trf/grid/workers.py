@@ -12,7 +12,8 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from trf.errors import ParameterError, TRFError, missing_extra
-from trf.grid.cell import CellBusy, cell_file, run_cell, write_json
+from trf.files import write_json
+from trf.grid.cell import CellBusy, cell_file, run_cell
 from trf.grid.plan import Cell
 
 

@@ -5,10 +5,10 @@ arrange several. They take plain results (dataclasses, or the records and cells 
 and `trf grid` write), never models. One colour stands for an encoding throughout.
 """
 
-from trf.plotting.axes import COLOURS, STYLE, colour, cumulative_mass, perplexity, plt
+from trf.plotting.axes import COLOURS, STYLE, colour, cumulative_mass, perplexity, plt, save
 from trf.plotting.records import overlay_figure, perplexity_figure
 
 __all__ = [
     "COLOURS", "STYLE", "colour", "cumulative_mass", "overlay_figure", "perplexity",
-    "perplexity_figure", "plt",
+    "perplexity_figure", "plt", "save",
 ]  # fmt: skip

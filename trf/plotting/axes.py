@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trf.errors import ParameterError, missing_extra
+from trf.files import write
 
 try:
     import matplotlib.pyplot as plt
@@ -20,7 +21,10 @@ except ImportError as error:
     raise missing_extra("matplotlib", "plot") from error
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's palette and darker companions: distinct for colour-blind readers.
 COLOURS = {
@@ -149,3 +153,18 @@ def perplexity(
     if train_length is not None:
         ax.axvline(train_length, color="#888888", linewidth=0.9, linestyle=":")
     return ax
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write a figure as ``stem.pdf`` and ``stem.png``, the same bytes for the same figure."""
+    kinds: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("pdf", {"CreationDate": None}),
+        ("png", {}),
+    )
+    paths = []
+    for kind, metadata in kinds:
+        path = stem.with_name(f"{stem.name}.{kind}")
+        paths.append(
+            write(path, lambda to, k=kind, m=metadata: figure.savefig(to, format=k, metadata=m))
+        )
+    return paths

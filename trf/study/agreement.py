@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import spearmanr
 
+from trf import encodings
+from trf.study import theory
 from trf.study.cells import CellResult, Cells
+from trf.study.markdown import number, table
 from trf.study.predictors import DIAGNOSTIC, PAPERS, PREDICTORS, Inputs
 
 if TYPE_CHECKING:
@@ -34,12 +37,13 @@ def summarise(cells: Cells) -> dict[str, Any]:
         paper's and the chosen predictor at the lengths that were not looked at; `budgets`: the
         same cells at other budgets.
     """
-    rows = [row for cell in cells.main for row in radii_of(cell, cell.train_length, PREDICTORS)]
+    proper = theory.grid_proper(cells)
+    rows = [row for cell in proper for row in radii_of(cell, cell.train_length, PREDICTORS)]
     chosen = _choose(rows)
     few = {name: PREDICTORS[name] for name in dict.fromkeys([PAPERS, chosen]) if name}
     elsewhere = [
         row
-        for cell in cells.main
+        for cell in proper
         for length in _lengths(cell)
         if length != cell.train_length
         for row in radii_of(cell, length, few)
@@ -47,7 +51,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
     others = [
         row
         for cell in cells
-        if cell.tokens != cells.budget
+        if len(cells) and cell.tokens != cells.budget
         for row in radii_of(cell, cell.train_length, few)
     ] if chosen else []  # fmt: skip
     return {
@@ -89,7 +93,7 @@ def radii_of(cell: CellResult, length: int, predictors: Iterable[str]) -> list[d
         for row in cell.rows("erf", length=length)
         if "value" in row
     }  # fmt: skip
-    if cell.entry.bias is None or cell.entry.stand_in is not None or not measured:
+    if theory.biases(cell) is None or not measured:
         return []
     given = Inputs(cell, length)
     curves = {name: PREDICTORS[name].curve(given) for name in predictors}
@@ -167,11 +171,104 @@ def _pairs(rows: Iterable[dict[str, Any]], name: str) -> np.ndarray:
 def _rank(pairs: np.ndarray) -> float | None:
     if len(pairs) < 3 or np.ptp(pairs, axis=0).min() == 0:
         return None
-    return _round(spearmanr(pairs[:, 0], pairs[:, 1]).statistic)
+    return _round(spearmanr(pairs[:, 0], pairs[:, 1])[0])
 
 
 def _round(value: Any) -> float:
     return float(f"{float(value):.4g}")
+
+
+def words(result: dict[str, Any]) -> dict[str, str]:
+    """Tables `agreement_predictors`, `agreement_ranks`, `agreement_lengths`, `agreement_budgets`.
+
+    Phrases: `agreement_chosen`, and for `paper`, `chosen` and `attention` (the paths with measured
+    attention) on the rest `agreement_*_factor` (median), `_mean`, `_worst`, `_within` (percent),
+    `_rank` (the mean over corpora and eps of the rank correlation over encodings).
+    """
+    entries = {entry["name"]: entry for entry in result["predictors"]}
+    chosen = result["chosen"] or PAPERS
+    found = {
+        "agreement_predictors": _predictors_table(result),
+        "agreement_ranks": _ranks_table(result, chosen),
+        "agreement_lengths": _lengths_table(result, entries),
+        "agreement_budgets": _budgets_table(result, chosen),
+        "agreement_chosen": entries[chosen]["title"],
+        "agreement_selection": ", ".join(
+            encodings.get(name).title for name in result["selection"]["encodings"]
+        ),
+        "agreement_n_rest": str(entries[chosen]["rest"]["n"]),
+    }
+    for label, name in (("paper", PAPERS), ("chosen", chosen), ("attention", DIAGNOSTIC[-1])):
+        rest = entries[name]["rest"]
+        ranks = [row[name] for row in result["ranks"] if row[name] is not None]
+        for key in ("factor", "mean", "worst"):
+            found[f"agreement_{label}_{key}"] = number(rest.get(key))
+        within = rest.get("within")
+        found[f"agreement_{label}_within"] = number(None if within is None else 100 * within)
+        found[f"agreement_{label}_rank"] = number(float(np.mean(ranks)) if ranks else None)
+    return found
+
+
+def _predictors_table(result: dict[str, Any]) -> str:
+    """Every predictor tried: on the cells it was chosen on, and on all others."""
+    rows = []
+    for entry in result["predictors"]:
+        ranks = [row[entry["name"]] for row in result["ranks"] if row[entry["name"]] is not None]
+        mark = " **(chosen)**" if entry["name"] == result["chosen"] else ""
+        rows.append([
+            entry["title"] + mark, entry["reads"],
+            number(entry["selection"].get("mean")), number(entry["rest"].get("mean")),
+            number(entry["rest"].get("factor")), number(entry["rest"].get("ratio")),
+            number(entry["rest"].get("worst")), number(float(np.mean(ranks)) if ranks else None),
+        ])  # fmt: skip
+    header = ["predictor", "reads", "typical factor, selection", "typical factor, rest",
+              "median factor, rest", "median predicted / measured, rest", "worst factor, rest",
+              "rank correlation"]  # fmt: skip
+    return table(header, rows)
+
+
+def _ranks_table(result: dict[str, Any], chosen: str) -> str:
+    """Rank correlation over encodings, the paper's predictor / the chosen one."""
+    rows = [
+        [f"{row['corpus']}, ε = {row['eps']:g}", row["n"], number(row[PAPERS]),
+         number(row[chosen]), number(row[DIAGNOSTIC[-1]])]
+        for row in result["ranks"]
+    ]  # fmt: skip
+    names = [PREDICTORS[name].title for name in (PAPERS, chosen, DIAGNOSTIC[-1])]
+    return table(["corpus, ε", "encodings", *names], rows)
+
+
+def _lengths_table(result: dict[str, Any], entries: dict[str, Any]) -> str:
+    """Typical factors at the lengths that were not looked at."""
+    rows = [
+        [f"{entries[row['predictor']]['title']}, N = {row['length']}", row["n"],
+         number(row.get("mean")), number(row.get("factor")), number(row.get("rank"))]
+        for row in result["lengths"]
+    ]  # fmt: skip
+    header = ["predictor, N", "radii", "typical factor", "median factor", "rank correlation"]
+    return table(header, rows)
+
+
+def _budgets_table(result: dict[str, Any], chosen: str) -> str:
+    """Predicted and measured radii of the same encoding at several budgets."""
+    names = {row["encoding"] for row in result["budgets"]}
+    corpora = {row["corpus"] for row in result["budgets"]}
+    rows = sorted(
+        (
+            row
+            for row in [*result["rows"], *result["budgets"]]
+            if row["encoding"] in names and row["corpus"] in corpora and row["eps"] in (0.5, 0.1)
+        ),
+        key=lambda row: (row["encoding"], -row["eps"], row["tokens"]),
+    )
+    body = [
+        [f"{encodings.get(row['encoding']).title}, ε = {row['eps']:g}", f"{row['tokens']:,}",
+         row[PAPERS], row[chosen], row["measured"]]
+        for row in rows
+    ]  # fmt: skip
+    header = ["encoding, ε", "trained on (tokens)", PREDICTORS[PAPERS].title,
+              PREDICTORS[chosen].title, "ERF measured"]  # fmt: skip
+    return table(header, body)
 
 
 def draw(result: dict[str, Any]) -> Figure:

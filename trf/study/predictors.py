@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from trf.expression import Bias
+from trf.study import theory
 from trf.study.cells import CellResult
 from trf.theory import head_curves, kernel_paths, mass_curve, path_curve, stack_curve
 from trf.theory.stack import weights
@@ -30,7 +31,10 @@ class Inputs:
     @cached_property
     def heads(self) -> list[Bias]:
         """The biases, with learned parameters put in."""
-        return heads_of(self.cell)
+        found = theory.biases(self.cell)
+        if found is None:
+            raise LookupError(f"{self.cell.encoding} has no bias p(n), or its values are not known")
+        return found
 
     def table(self, quantity: str) -> np.ndarray:
         """A number by layer and head, measured at this length. (L, H)"""
@@ -72,13 +76,6 @@ class Inputs:
         everywhere = np.arange(self.length + 1)
         curves = [[np.interp(everywhere, at, [0.0, *head]) for head in layer] for layer in shares]
         return np.diff(np.array(curves), axis=-1)
-
-
-def heads_of(cell: CellResult) -> list[Bias]:
-    """The bias of every head, with learned parameters put in."""
-    names = [parameter.name for parameter in cell.entry.learnable]
-    values = [{name: head[name] for name in names} for head in cell.parameters()]
-    return cell.entry.head_biases(cell.n_head, values)
 
 
 def _bounded(given: Inputs) -> np.ndarray:

@@ -38,6 +38,7 @@ from trf.theory.stack import read_options, weights
 MAX_PATHS = 1 << 20
 MAX_SPREAD = 20.0
 _CHUNK = 256  # rows expanded at once
+_STEP = 0.1  # of ln t; the integrand is smooth on the scale of 1
 
 
 def path_curve(
@@ -150,15 +151,16 @@ def spread_weights(kernel: np.ndarray, spread: float) -> np.ndarray:
     seen = w > 0
     log_w = np.log(w[seen] / w.max())
     log_u, log_phi, rate = _laplace(spread)
-    # Beyond these t the product is 1, with a rate of 0, or 0.
-    reach = 9 * spread + 40
-    log_t = np.arange(-reach - np.log(w.size), reach, 0.05)
+    # For small t the integrand falls as t: the first one is where e^-25 of it is left. For large t
+    # the product falls for ever.
+    first = -25 - np.log(w.size) - min(spread**2 / 2, 9 * spread + 15)
     total = np.zeros(len(log_w))
-    for t in log_t:
+    for t in np.arange(first, 9 * spread + 40, _STEP):
         at = t + log_w
         log_product = np.interp(at, log_u, log_phi).sum()
-        if log_product > -700:
-            total += np.interp(at, log_u, rate, left=0.0) * np.exp(log_product)
+        if log_product < -60:
+            break
+        total += np.interp(at, log_u, rate, left=0.0) * np.exp(log_product)
     out = np.zeros_like(w)
     out[seen] = total / total.sum()
     return out
@@ -201,7 +203,7 @@ def _expand(rows: np.ndarray, shares: np.ndarray, layers: list[_Layer]) -> np.nd
 
 def _laplace(spread: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """ln u, ln phi(u) and -u phi'(u)/phi(u), on a grid that reaches both ends of phi."""
-    z = np.arange(-9, 9.001, 0.02)
+    z = np.arange(-9, 9.001, min(0.05, 0.1 / spread))
     density = np.exp(-(z**2) / 2)
     density /= density.sum()
     log_u = np.arange(-9 * spread - 40, 9 * spread + 12, 0.05)

@@ -1,0 +1,120 @@
+"""How far predictors are off, and that the choice looks at the selection only."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("matplotlib")
+
+from trf.errors import CheckpointError, ParameterError
+from trf.grid import run_grid
+from trf.study import agreement, report
+from trf.study.cells import read_cells
+from trf.study.predictors import DIAGNOSTIC, PREDICTORS, Inputs
+from trf.theory import mass_curve, path_curve, stack_curve
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("grid")
+    names = ["alibi", "type1", "kerple-log", "sandwich", "rope"]
+    result = run_grid(names, ["code"], out, preset="smoke", jobs=1, threads=1, progress=False)
+    assert not result.failed
+    return out
+
+
+@pytest.fixture(scope="module")
+def cells(folder):
+    return read_cells(folder)
+
+
+def row(encoding, corpus, measured, **predicted):
+    return {"encoding": encoding, "corpus": corpus, "eps": 0.1, "measured": measured,
+            **dict.fromkeys(PREDICTORS, 1), **predicted}  # fmt: skip
+
+
+def test_errors_are_factors():
+    rows = [row("alibi", "code", 10, paths=20), row("type1", "code", 40, paths=20),
+            row("type2", "code", 100, paths=100)]  # fmt: skip
+    found = agreement.errors(rows, "paths")
+    assert found["n"] == 3
+    assert found["factor"] == 2
+    assert found["mean"] == pytest.approx(2 ** (2 / 3), rel=1e-3)
+    assert found["worst"] == 2
+    assert found["ratio"] == 1
+    assert found["within"] == pytest.approx(1 / 3, rel=1e-3)
+    assert found["rank"] == pytest.approx(np.sqrt(3) / 2, rel=1e-3)
+    assert agreement.errors([], "paths") == {"n": 0}
+
+
+def test_the_choice_is_made_on_the_selection_alone():
+    seen = [row(name, "code", 10, paths=10, **{"stack-half": 11}) for name in ("alibi", "type1")]
+    others = [row("type2", "code", 10, paths=99, **{"stack-half": 10}),
+              row("alibi", "books", 10, paths=99, **{"stack-half": 10})]  # fmt: skip
+    assert agreement._choose([*seen, *others]) == "paths"
+    assert [agreement.is_selected(r) for r in [*seen, *others]] == [True, True, False, False]
+    assert agreement._choose(others) is None
+
+
+def test_a_predictor_that_reads_the_attention_is_not_chosen():
+    rows = [row("alibi", "code", 10, **dict.fromkeys(DIAGNOSTIC, 10))]
+    assert agreement._choose(rows) not in DIAGNOSTIC
+
+
+def test_predictors_are_what_they_say(cells):
+    cell = cells.one(encoding="kerple-log")
+    given = Inputs(cell, 32)
+    values = [{"r1": v["r1"], "r2": v["r2"]} for v in cell.parameters()]
+    heads = [f"-{v['r1']}*log(1+{v['r2']}*n)" for v in values]
+    for name, curve in (
+        ("one-layer", mass_curve(heads, 32)),
+        ("stack-half", stack_curve(heads, 32, 1, 0.5)),
+        ("paths", path_curve(heads, 32, given.both_gains)),
+    ):
+        found = PREDICTORS[name].curve(given)
+        assert found is not None
+        np.testing.assert_allclose(found, curve, rtol=1e-9)
+    bounded = PREDICTORS["logit-bound"].curve(given)
+    assert bounded is not None
+    assert (bounded <= mass_curve(heads, 32) + 1e-12).all()
+    assert given.attention is not None
+    np.testing.assert_allclose(given.attention.sum(axis=-1), 1, atol=1e-3)
+
+
+def test_rows_have_a_radius_for_every_predictor(cells):
+    result = agreement.summarise(cells)
+    assert {r["encoding"] for r in result["rows"]} == {"alibi", "type1", "kerple-log", "sandwich"}
+    assert len(result["rows"]) == 4 * 4
+    for r in result["rows"]:
+        assert all(1 <= r[name] <= 32 for name in PREDICTORS)
+    assert {r["length"] for r in result["lengths"]} == {64}
+    chosen = next(p for p in result["predictors"] if p["name"] == result["chosen"])
+    assert (chosen["selection"]["n"], chosen["rest"]["n"]) == (12, 4)
+
+
+def test_a_study_writes_every_part_and_its_report(folder):
+    paths = report.make_study(folder, progress=False)
+    names = {path.name for path in paths}
+    assert {"agreement.json", "agreement.pdf", "agreement.png", "README.md"} <= names
+    assert all(path.exists() for path in paths)
+    written = (folder / "README.md").read_text("utf-8")
+    assert "{{" not in written
+    assert "paths with logit spread" in written
+    before = {path.name: path.read_bytes() for path in paths}
+    again = report.make_study(folder, progress=False)
+    assert {path.name: path.read_bytes() for path in again} == before
+    (folder / "report.in.md").write_text("A = {{agreement_paper_factor}}; {{n_cells}} cells\n")
+    report.make_study(folder, progress=False)
+    assert (folder / "README.md").read_text().endswith("; 5 cells\n")
+    (folder / "report.in.md").write_text("{{no_such_number}}")
+    with pytest.raises(ParameterError, match="no_such_number"):
+        report.make_study(folder, progress=False)
+
+
+def test_a_folder_without_cells_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="no cells"):
+        report.make_study(tmp_path, progress=False)
+    (tmp_path / "cells").mkdir()
+    (tmp_path / "cells" / "a.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="no cell of a grid"):
+        report.make_study(tmp_path, progress=False)
