@@ -103,6 +103,10 @@ def test_a_cell_holds_all_that_the_experiment_needs(made):
     assert attention["heads"][0][0][-1] == pytest.approx(1, abs=1e-4)
     assert len(values(kerple, "erf", length=32, at_tokens=1024)) == 4
     assert len(values(kerple, "parameter r1", at_tokens=1024)) == 2
+    assert all(0.01 <= r1 <= 2 for r1 in values(kerple, "parameter r1", at_tokens=0))
+    assert values(kerple, "parameter r1", at_tokens=0) != values(
+        kerple, "parameter r1", at_tokens=1024
+    )
     assert values(kerple, "parameter r1", at_tokens=1024) != values(
         kerple, "parameter r1", at_tokens=2048
     )

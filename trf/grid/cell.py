@@ -36,7 +36,7 @@ from trf.files import write_json
 from trf.grid.plan import Cell, Preset
 from trf.nn import Decoder, checkpoint, load
 from trf.tokenisers import tokenise
-from trf.training import LOG, train
+from trf.training import LOG, initial_decoder, train
 
 COLUMNS = (
     "encoding", "corpus", "seed", "tokens", "at_tokens", "text", "quantity", "mode", "length",
@@ -115,6 +115,7 @@ def _measure(cell: Cell, work: Path, threads: int) -> dict[str, Any]:
     )
     rows: list[dict[str, Any]] = []
     curves: list[dict[str, Any]] = []
+    rows += _parameters(initial_decoder(trained.recipe, model.config.vocab_size), 0)
     for at, path in sorted(trained.kept.items()):
         kept = load(path).to(next(model.parameters()).device)
         _field(kept, ids, preset.train_length, cell, at, rows, curves)

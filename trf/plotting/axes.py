@@ -39,8 +39,10 @@ COLOURS = {
     "none": "#555555",
     "sinusoidal": "#000000",
     "rope": "#8C564B",
+    "t5": "#B2182B",
+    "xpos": "#35978F",
 }
-_SPARE = ("#1B7837", "#762A83", "#B2182B", "#2166AC", "#4D4D4D", "#BF812D", "#35978F")
+_SPARE = ("#1B7837", "#762A83", "#2166AC", "#4D4D4D", "#BF812D", "#C51B7D", "#01665E")
 MARKERS = "osD^vPX*<>hp"
 
 STYLE: dict[Any, Any] = {

@@ -151,14 +151,14 @@ class Cells(Sequence[CellResult]):
 
     @property
     def budget(self) -> int:
-        """The number of training tokens that most cells have."""
+        """The number of training tokens that most cells have; 0 without cells."""
         counts = [cell.tokens for cell in self._cells]
-        return max(sorted(set(counts)), key=counts.count)
+        return max(sorted(set(counts)), key=counts.count, default=0)
 
     @property
     def main(self) -> Cells:
         """The cells of the grid proper: that budget, and the first seed."""
-        seed = min(cell.seed for cell in self._cells)
+        seed = min((cell.seed for cell in self._cells), default=0)
         return self.where(tokens=self.budget, seed=seed)
 
     @property

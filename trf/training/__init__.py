@@ -23,9 +23,11 @@ from trf.errors import ParameterError
 from trf.recipe import Recipe
 from trf.training.logs import COLUMNS, LOG
 from trf.training.result import TrainResult
-from trf.training.run import STATE, Run, draw_windows, make_fabric
+from trf.training.run import STATE, Run, draw_windows, initial_decoder, make_fabric
 
-__all__ = ["COLUMNS", "LOG", "STATE", "Recipe", "TrainResult", "draw_windows", "train"]
+__all__ = [
+    "COLUMNS", "LOG", "STATE", "Recipe", "TrainResult", "draw_windows", "initial_decoder", "train",
+]  # fmt: skip
 
 
 def train(

@@ -73,6 +73,21 @@ def bits_per_byte(model: Decoder, data: Tensor, bytes_of: Tensor, n_windows: int
     return total / count / math.log(2)
 
 
+def initial_decoder(recipe: Recipe, vocab_size: int) -> Decoder:
+    """The decoder of a recipe before the first step: a function of the recipe's seed."""
+    config = DecoderConfig(
+        recipe.encoding,
+        recipe.n_layer,
+        recipe.n_head,
+        recipe.n_embd,
+        vocab_size=vocab_size,
+        train_length=recipe.length,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        return Decoder(config)
+
+
 class Run:
     """One run: a recipe, its text, its folder."""
 
@@ -217,17 +232,7 @@ class Run:
     def _begin(self) -> tuple[Decoder, torch.optim.AdamW, int, float]:
         """Model and optimiser at the start, or as an earlier call left them; step and seconds."""
         r = self.recipe
-        config = DecoderConfig(
-            r.encoding,
-            r.n_layer,
-            r.n_head,
-            r.n_embd,
-            vocab_size=self.tokeniser.vocab_size,
-            train_length=r.length,
-        )
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(r.seed)
-            model = Decoder(config)
+        model = initial_decoder(r, self.tokeniser.vocab_size)
         matrices = [p for p in model.parameters() if p.dim() > 1]
         vectors = [p for p in model.parameters() if p.dim() < 2]
         optimiser = torch.optim.AdamW(
