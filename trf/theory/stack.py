@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,15 +35,21 @@ MAX_FLOATS = 1 << 24
 ROUNDING = 64 * np.finfo(float).eps
 
 
+@lru_cache(maxsize=64)
 def weights(bias: Bias, length: int) -> np.ndarray:
-    """``exp(p(n) - max p)`` for n < length, float64; 0 where the weight is not finite."""
+    """``exp(p(n) - max p)`` for n < length, float64; 0 where the weight is not finite.
+
+    The array is shared between calls, and read-only.
+    """
     with np.errstate(all="ignore"):
         exponents = _values(bias.expr, length)
         exponents = np.where(np.isnan(exponents) | (exponents == np.inf), -np.inf, exponents)
         top = exponents.max()
         if not np.isfinite(top):
             raise ParameterError(f"{bias.source}: no weight below n = {length} is finite")
-        return np.exp(exponents - top)
+        found = np.exp(exponents - top)
+    found.flags.writeable = False
+    return found
 
 
 def _values(expr: sympy.Expr, length: int) -> np.ndarray:
