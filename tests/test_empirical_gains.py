@@ -1,5 +1,7 @@
 """Gains of the heads, against the exact Jacobian of decoders that are simple enough."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from trf.empirical import branch_gains, empirical_receptive_field
+from trf import corpora
+from trf.empirical import branch_gains, empirical_receptive_field, predicted_receptive_field
 from trf.errors import CheckpointError, ParameterError
 from trf.nn import Decoder, DecoderConfig
 from trf.theory import path_curve
@@ -80,3 +83,23 @@ def test_what_is_no_model_is_refused():
         branch_gains("no-such-model", TEXT, length=N)
     with pytest.raises(ParameterError, match="n_windows"):
         branch_gains(decoder(1), TEXT, length=N, n_windows=0)
+
+
+def test_the_predicted_field_is_near_the_measured_one_of_trained_models():
+    text = corpora.load("code").test[:60_000]
+    for name in ("type1", "type2", "inverse-n"):
+        erf = empirical_receptive_field(name, text, [0.5, 0.1], n_windows=8, progress=False)
+        found = predicted_receptive_field(name, text, [0.5, 0.1], n_windows=4, progress=False)
+        assert found.length == len(found.curve) == 512
+        error = abs(np.log(found.radii[0.1] / erf.radii[0.1]))
+        assert error < np.log(1.35)
+        assert found.radius == found.radii[0.5] == found.radius_at("1/2")
+        assert "predicted ERF(0.1)" in str(found)
+        assert json.loads(json.dumps(found.to_dict()))["radii"]["0.1"] == found.radii[0.1]
+
+
+def test_what_has_no_bias_has_no_prediction():
+    with pytest.raises(ParameterError, match="no bias p"):
+        predicted_receptive_field("sinusoidal", TEXT, length=N)
+    with pytest.raises(ParameterError, match="eps"):
+        predicted_receptive_field(decoder(1), TEXT, [], length=N)

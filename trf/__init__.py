@@ -28,6 +28,7 @@ _NAMES = {
     "EmpiricalReceptiveField": "trf.empirical",
     "attention_field": "trf.empirical",
     "empirical_receptive_field": "trf.empirical",
+    "predicted_receptive_field": "trf.empirical",
     "encoding_from_config": "trf.huggingface",
     "encoding_from_model": "trf.huggingface",
     "fit_field": "trf.fit",
@@ -72,6 +73,7 @@ __all__ = [
     "loss_by_position",
     "perplexity",
     "plot",
+    "predicted_receptive_field",
     "slopes_for_radii",
     "theoretical_receptive_field",
     "train",
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
         EmpiricalReceptiveField,
         attention_field,
         empirical_receptive_field,
+        predicted_receptive_field,
     )
     from trf.encodings import Encoding
     from trf.errors import ExpressionError, TRFError

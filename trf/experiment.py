@@ -144,13 +144,10 @@ def _record(
 
 def _theory(decoder: Decoder, plan: Plan) -> dict[str, Any]:
     """Verdict and fields within the plan's length; None where there is no bias p(n)."""
-    encoding = decoder.encoding
-    if encoding.bias is None:
+    heads = decoder.head_biases()
+    if heads is None:
         return {"status": "no p(n)", "theory": None, "stack": None, "heads": None}
-    n_head = decoder.config.n_head
-    values = [{}] * n_head if decoder.bias is None else decoder.bias.values()
-    names = [parameter.name for parameter in encoding.learnable]
-    heads = encoding.head_biases(n_head, [{k: head[k] for k in names} for head in values])
+    values = [{}] * len(heads) if decoder.bias is None else decoder.bias.values()
     verdicts = [str(converges(head).status) for head in heads]
     one = mass_curve(heads, plan.length)
     stack = stack_curve(heads, plan.length, decoder.config.n_layer, plan.residual)

@@ -8,7 +8,8 @@ output o at the last of N positions and the input embeddings e_m,
 
 It is measured in windows of N tokens, so it compares with the theoretical field *at the same N*
 (`theoretical_receptive_field(..., length=N)`), not with the limit. `attention_field` has the real
-attention weights of each layer and head in place of S.
+attention weights of each layer and head in place of S, and `predicted_receptive_field` is what
+theory expects of the same model without a gradient.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from trf.empirical.gains import BranchGains, branch_gains
 from trf.empirical.gradient import REDUCTIONS
 from trf.empirical.heads import AttentionField
 from trf.empirical.measure import attention_field, empirical_receptive_field
+from trf.empirical.predicted import PredictedReceptiveField, predicted_receptive_field
 
 __all__ = [
     "REDUCTIONS",
@@ -25,7 +27,9 @@ __all__ = [
     "BranchGains",
     "EmpiricalReceptiveField",
     "LayerField",
+    "PredictedReceptiveField",
     "attention_field",
     "branch_gains",
     "empirical_receptive_field",
+    "predicted_receptive_field",
 ]

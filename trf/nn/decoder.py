@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from trf import encodings
 from trf.encodings import Encoding, Kind, definition
 from trf.errors import ParameterError, unknown_name
+from trf.expression import Bias
 from trf.nn.attention import PATHS, Positions, attention
 from trf.nn.bias import AdditiveBias
 from trf.nn.mechanisms import MECHANISMS, Mechanism
@@ -310,6 +311,21 @@ class Decoder(nn.Module):
         other = copy.copy(self)
         other.view = view
         return other
+
+    def head_biases(self) -> list[Bias] | None:
+        """The bias p(n) of every head with the values it has learned; None without a p(n).
+
+        Example:
+            >>> [bias.expr for bias in Decoder(DecoderConfig("alibi", 1, 2, 8)).head_biases()]
+            [-n/16, -n/256]
+        """
+        if self.encoding.bias is None:
+            return None
+        names = [parameter.name for parameter in self.encoding.learnable]
+        values = [{}] * self.config.n_head if self.bias is None else self.bias.values()
+        return self.encoding.head_biases(
+            self.config.n_head, [{name: head[name] for name in names} for head in values]
+        )
 
     def n_parameters(self) -> int:
         """Number of trainable numbers."""
