@@ -89,6 +89,8 @@ def test_no_cells():
 def test_markdown():
     assert table(["a"], []) == "*Nothing was measured.*"
     assert table(["a", "b"], [["x", None]]).endswith("| x | – |")
+    assert table(["|ln|"], [["|q·k| ≤ U"]]).split("\n")[::2] == [r"| \|ln\| |", r"| \|q·k\| ≤ U |"]
     assert [number(0.0), number(31.0), number(0.5), number(None)] == ["0.00", "31.0", "0.500", "–"]
+    assert [number(999.4), number(999.6), number(-1234.0)] == ["999", "1000", "-1234"]
     assert [span([]), span([7]), span([0.5, 1.0])] == ["–", "7", "0.500 to 1.00"]
     assert [share(0.25), shares([]), shares([1e-9, 0.25])] == ["0.250", "–", "< 0.001 to 0.250"]

@@ -8,7 +8,7 @@ MISSING = "–"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table, numbers to the right; a sentence instead of one without rows.
+    """A table, numbers to the right; a sentence instead of one without rows. Bars are escaped.
 
     Example:
         >>> print(table(["encoding", "tokens"], [["ALiBi", 31]]))
@@ -16,11 +16,14 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         |---|--:|
         | ALiBi | 31 |
     """
-    body = [[MISSING if cell is None else str(cell) for cell in row] for row in rows]
+    head, *body = (
+        [MISSING if cell is None else str(cell).replace("|", "\\|") for cell in row]
+        for row in (header, *rows)
+    )
     if not body:
         return "*Nothing was measured.*"
     rules = ["---", *["--:"] * (len(header) - 1)]
-    lines = [f"| {' | '.join(header)} |", f"|{'|'.join(rules)}|"]
+    lines = [f"| {' | '.join(head)} |", f"|{'|'.join(rules)}|"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in body)])
 
 
@@ -33,7 +36,7 @@ def number(value: float | None, digits: int = 3) -> str:
     """
     if value is None:
         return MISSING
-    if value and abs(value) >= 10**digits:
+    if abs(value) >= 10**digits - 0.5:
         return f"{value:.0f}"
     return f"{value:#.{digits}g}".rstrip(".")
 
