@@ -53,7 +53,14 @@ def agreement_figure(result: Mapping[str, Any]) -> Figure:
             for name in names
         ]  # fmt: skip
         handles += [
-            Line2D([], [], marker=MARKERS[i], linestyle="none", color="#444444", label=corpus)
+            Line2D(
+                [],
+                [],
+                marker=MARKERS[i % len(MARKERS)],
+                linestyle="none",
+                color="#444444",
+                label=corpus,
+            )
             for i, corpus in enumerate(corpora)
         ]
         handles.append(
@@ -73,7 +80,8 @@ def _scatter(
     result: Mapping[str, Any],
 ) -> None:
     factor, selection = result["target"]["factor"], result["selection"]
-    largest = max(max(row["measured"], row[name]) for row in rows) * 1.25
+    rows = [row for row in rows if row[name] is not None]
+    largest = max((max(row["measured"], row[name]) for row in rows), default=1) * 1.25
     ends = np.array([0.8, largest])
     ax.fill_between(ends, ends / factor, ends * factor, color="#000000", alpha=0.07, linewidth=0)
     ax.plot(ends, ends, color="#888888", linewidth=0.9)
@@ -82,7 +90,7 @@ def _scatter(
         shade = colour(row["encoding"])
         ax.plot(
             row["measured"], row[name], linestyle="none", markersize=5.5, alpha=0.85,
-            marker=MARKERS[corpora.index(row["corpus"])], markeredgecolor=shade,
+            marker=MARKERS[corpora.index(row["corpus"]) % len(MARKERS)], markeredgecolor=shade,
             markerfacecolor="none" if seen else shade,
         )  # fmt: skip
     for set_scale in (ax.set_xscale, ax.set_yscale):
@@ -115,7 +123,12 @@ def _errors(ax: Axes, result: Mapping[str, Any]) -> None:
     )
     ax.invert_yaxis()
     ax.set_xscale("log")
-    ax.axvline(result["target"]["factor"], color="#888888", linewidth=0.9, linestyle=":")
+    target = result["target"]["factor"]
+    ax.axvline(target, color="#888888", linewidth=0.9, linestyle=":")
+    ax.annotate(
+        f"target ×{target:g}", (target, 0), xytext=(4, 0), textcoords="offset points", fontsize=8,
+        color="#666666", va="center",
+    )  # fmt: skip
     for set_format in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):
         set_format(FuncFormatter(lambda x, _: f"{x:g}"))
     ax.tick_params(axis="x", which="minor", labelsize=8)

@@ -33,9 +33,10 @@ def summarise(cells: Cells) -> dict[str, Any]:
     Returns:
         `rows`: one a cell, length and eps, `measured` and the radius of each predictor;
         `predictors`: the errors of each on the selection and on the rest; `chosen`: its name;
-        `ranks`: rank correlation over encodings by corpus and eps; `lengths`: errors of the
-        paper's and the chosen predictor at the lengths that were not looked at; `budgets`: the
-        same cells at other budgets.
+        `ranks`: rank correlation over encodings by corpus and eps, `seen` on the corpus of the
+        selection; `lengths`: errors of the paper's and the chosen predictor at the lengths that
+        were not looked at, for the cells that were not either; `budgets`: the same cells at other
+        budgets.
     """
     proper = theory.grid_proper(cells)
     rows = [row for cell in proper for row in radii_of(cell, cell.train_length, PREDICTORS)]
@@ -47,13 +48,14 @@ def summarise(cells: Cells) -> dict[str, Any]:
         for length in _lengths(cell)
         if length != cell.train_length
         for row in radii_of(cell, length, few)
+        if not is_selected(row)
     ]
     others = [
         row
         for cell in cells
-        if len(cells) and cell.tokens != cells.budget
+        if cell.tokens != cells.budget and cell.seed == proper[0].seed
         for row in radii_of(cell, cell.train_length, few)
-    ] if chosen else []  # fmt: skip
+    ]
     return {
         "selection": {"corpus": CORPUS, "encodings": list(SELECTION)},
         "target": TARGET,
@@ -71,7 +73,8 @@ def summarise(cells: Cells) -> dict[str, Any]:
             for name in PREDICTORS
         ],
         "ranks": [
-            {"corpus": corpus, "eps": eps, "n": len(group), **_ranks(group)}
+            {"corpus": corpus, "eps": eps, "n": len(group), "seen": corpus == CORPUS,
+             **_ranks(group)}
             for corpus in cells.corpora
             for eps in sorted({row["eps"] for row in rows}, reverse=True)
             if len(group := [r for r in rows if r["corpus"] == corpus and r["eps"] == eps]) > 2
@@ -96,7 +99,7 @@ def radii_of(cell: CellResult, length: int, predictors: Iterable[str]) -> list[d
     if theory.biases(cell) is None or not measured:
         return []
     given = Inputs(cell, length)
-    curves = {name: PREDICTORS[name].curve(given) for name in predictors}
+    radii = {name: PREDICTORS[name].radii(given, measured) for name in predictors}
     return [
         {
             "encoding": cell.encoding,
@@ -106,14 +109,10 @@ def radii_of(cell: CellResult, length: int, predictors: Iterable[str]) -> list[d
             "length": length,
             "eps": eps,
             "measured": radius,
-            **{name: _radius(curve, eps) for name, curve in curves.items()},
+            **{name: predicted[eps] for name, predicted in radii.items()},
         }
         for eps, radius in sorted(measured.items(), reverse=True)
     ]
-
-
-def _radius(curve: np.ndarray | None, eps: float) -> int | None:
-    return None if curve is None else int(np.argmax(curve > 1 - eps)) + 1
 
 
 def is_selected(row: dict[str, Any]) -> bool:
@@ -127,8 +126,10 @@ def errors(rows: Iterable[dict[str, Any]], name: str) -> dict[str, Any]:
     Returns:
         `n` rows; `factor`, the median of exp|ln(predicted / measured)|; `mean`, exp of the mean
         |ln|; `worst`; `ratio`, the median of predicted / measured; `within`, the share of rows
-        within the target factor; `rank`, Spearman's correlation of all the radii.
+        within the target factor; `rank`, Spearman's correlation over encodings, mean over corpora
+        and eps (radii of several eps together would be in order whatever the theory).
     """
+    rows = list(rows)
     pairs = _pairs(rows, name)
     if not len(pairs):
         return {"n": 0}
@@ -141,8 +142,21 @@ def errors(rows: Iterable[dict[str, Any]], name: str) -> dict[str, Any]:
         "worst": _round(np.exp(size.max())),
         "ratio": _round(np.exp(np.median(logs))),
         "within": _round((size <= np.log(TARGET["factor"])).mean()),
-        "rank": _rank(pairs),
+        "rank": _mean([_rank(_pairs(group, name)) for group in _groups(rows)]),
     }
+
+
+def _groups(rows: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Rows of one corpus and eps each."""
+    groups: dict[tuple[str, float], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["corpus"], row["eps"]), []).append(row)
+    return list(groups.values())
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return _round(np.mean(known)) if known else None
 
 
 def _lengths(cell: CellResult) -> list[int]:
@@ -150,11 +164,18 @@ def _lengths(cell: CellResult) -> list[int]:
 
 
 def _choose(rows: Sequence[dict[str, Any]]) -> str | None:
-    """The predictor with the least mean |ln ratio| on the selection; None without one."""
+    """The predictor with the least mean |ln ratio| on the selection; None without one.
+
+    A predictor that lacks a radius of the selection is not compared with those that have all.
+    """
     selected = [row for row in rows if is_selected(row)]
     if not selected:
         return None
-    eligible = [name for name in PREDICTORS if name not in DIAGNOSTIC]
+    eligible = [
+        name
+        for name in PREDICTORS
+        if name not in DIAGNOSTIC and all(row[name] is not None for row in selected)
+    ]
     return min(eligible, key=lambda name: errors(selected, name)["mean"])
 
 
@@ -183,7 +204,8 @@ def words(result: dict[str, Any]) -> dict[str, str]:
 
     Phrases: `agreement_chosen`, and for `paper`, `chosen` and `attention` (the paths with measured
     attention) on the rest `agreement_*_factor` (median), `_mean`, `_worst`, `_within` (percent),
-    `_rank` (the mean over corpora and eps of the rank correlation over encodings).
+    `_rank` (the mean over eps and the corpora not chosen on of the rank correlation over
+    encodings).
     """
     entries = {entry["name"]: entry for entry in result["predictors"]}
     chosen = result["chosen"] or PAPERS
@@ -200,46 +222,50 @@ def words(result: dict[str, Any]) -> dict[str, str]:
     }
     for label, name in (("paper", PAPERS), ("chosen", chosen), ("attention", DIAGNOSTIC[-1])):
         rest = entries[name]["rest"]
-        ranks = [row[name] for row in result["ranks"] if row[name] is not None]
         for key in ("factor", "mean", "worst"):
             found[f"agreement_{label}_{key}"] = number(rest.get(key))
         within = rest.get("within")
         found[f"agreement_{label}_within"] = number(None if within is None else 100 * within)
-        found[f"agreement_{label}_rank"] = number(float(np.mean(ranks)) if ranks else None)
+        found[f"agreement_{label}_rank"] = number(_mean_rank(result, name))
     return found
+
+
+def _mean_rank(result: dict[str, Any], name: str) -> float | None:
+    """Mean over eps and over the corpora that the choice did not look at."""
+    return _mean(row[name] for row in result["ranks"] if not row["seen"])
 
 
 def _predictors_table(result: dict[str, Any]) -> str:
     """Every predictor tried: on the cells it was chosen on, and on all others."""
     rows = []
     for entry in result["predictors"]:
-        ranks = [row[entry["name"]] for row in result["ranks"] if row[entry["name"]] is not None]
         mark = " **(chosen)**" if entry["name"] == result["chosen"] else ""
         rows.append([
             entry["title"] + mark, entry["reads"],
             number(entry["selection"].get("mean")), number(entry["rest"].get("mean")),
             number(entry["rest"].get("factor")), number(entry["rest"].get("ratio")),
-            number(entry["rest"].get("worst")), number(float(np.mean(ranks)) if ranks else None),
+            number(entry["rest"].get("worst")), number(_mean_rank(result, entry["name"])),
         ])  # fmt: skip
     header = ["predictor", "reads", "typical factor, selection", "typical factor, rest",
               "median factor, rest", "median predicted / measured, rest", "worst factor, rest",
-              "rank correlation"]  # fmt: skip
+              "rank correlation, other corpora"]  # fmt: skip
     return table(header, rows)
 
 
 def _ranks_table(result: dict[str, Any], chosen: str) -> str:
-    """Rank correlation over encodings, the paper's predictor / the chosen one."""
-    rows = [
-        [f"{row['corpus']}, ε = {row['eps']:g}", row["n"], number(row[PAPERS]),
-         number(row[chosen]), number(row[DIAGNOSTIC[-1]])]
-        for row in result["ranks"]
-    ]  # fmt: skip
-    names = [PREDICTORS[name].title for name in (PAPERS, chosen, DIAGNOSTIC[-1])]
-    return table(["corpus, ε", "encodings", *names], rows)
+    """Rank correlation over encodings: the paper's predictor, the chosen one, the diagnostic."""
+    shown = (PAPERS, chosen, DIAGNOSTIC[-1])
+    rows = []
+    for row in result["ranks"]:
+        seen = " (seen in choosing)" if row["seen"] else ""
+        group = f"{row['corpus']}, ε = {row['eps']:g}{seen}"
+        rows.append([group, row["n"], *(number(row[name]) for name in shown)])
+    titles = [PREDICTORS[name].title for name in shown]
+    return table(["corpus, ε", "encodings", *titles], rows)
 
 
 def _lengths_table(result: dict[str, Any], entries: dict[str, Any]) -> str:
-    """Typical factors at the lengths that were not looked at."""
+    """Typical factors at the lengths, and of the cells, that were not looked at."""
     rows = [
         [f"{entries[row['predictor']]['title']}, N = {row['length']}", row["n"],
          number(row.get("mean")), number(row.get("factor")), number(row.get("rank"))]
@@ -250,23 +276,23 @@ def _lengths_table(result: dict[str, Any], entries: dict[str, Any]) -> str:
 
 
 def _budgets_table(result: dict[str, Any], chosen: str) -> str:
-    """Predicted and measured radii of the same encoding at several budgets."""
-    names = {row["encoding"] for row in result["budgets"]}
-    corpora = {row["corpus"] for row in result["budgets"]}
+    """Predicted and measured radii of the same encoding on one corpus at several budgets."""
+    groups = {(row["encoding"], row["corpus"]) for row in result["budgets"]}
     rows = sorted(
         (
             row
             for row in [*result["rows"], *result["budgets"]]
-            if row["encoding"] in names and row["corpus"] in corpora and row["eps"] in (0.5, 0.1)
+            if (row["encoding"], row["corpus"]) in groups and row["eps"] in (0.5, 0.1)
         ),
-        key=lambda row: (row["encoding"], -row["eps"], row["tokens"]),
+        key=lambda row: (row["encoding"], row["corpus"], -row["eps"], row["tokens"]),
     )
     body = [
-        [f"{encodings.get(row['encoding']).title}, ε = {row['eps']:g}", f"{row['tokens']:,}",
+        [f"{encodings.get(row['encoding']).title}, {row['corpus']}, ε = {row['eps']:g}",
+         f"{row['tokens']:,}",
          row[PAPERS], row[chosen], row["measured"]]
         for row in rows
     ]  # fmt: skip
-    header = ["encoding, ε", "trained on (tokens)", PREDICTORS[PAPERS].title,
+    header = ["encoding, corpus, ε", "trained on (tokens)", PREDICTORS[PAPERS].title,
               PREDICTORS[chosen].title, "ERF measured"]  # fmt: skip
     return table(header, body)
 

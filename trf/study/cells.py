@@ -11,7 +11,7 @@ from typing import Any
 
 from trf import encodings
 from trf.encodings import Encoding
-from trf.errors import CheckpointError
+from trf.errors import CheckpointError, UnknownNameError
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +95,10 @@ class CellResult:
         return found[0] if found else None
 
     def by_head(self, quantity: str, **where: Any) -> list[list[float]]:
-        """Values by layer and head."""
+        """Values by layer and head; NaN where there is none. At most one row of each must match."""
         rows = self.rows(quantity, **where)
+        if len({(row["layer"], row["head"]) for row in rows}) < len(rows):
+            raise LookupError(f"several rows of a head of {quantity} with {where}")
         table = [[float("nan")] * self.n_head for _ in range(self.n_layer)]
         for row in rows:
             table[row["layer"]][row["head"]] = row.get("value", float("nan"))
@@ -157,9 +159,10 @@ class Cells(Sequence[CellResult]):
 
     @property
     def main(self) -> Cells:
-        """The cells of the grid proper: that budget, and the first seed."""
-        seed = min((cell.seed for cell in self._cells), default=0)
-        return self.where(tokens=self.budget, seed=seed)
+        """The cells of the grid proper: that budget, and the first seed that has it."""
+        budget = self.budget
+        seed = min((cell.seed for cell in self._cells if cell.tokens == budget), default=0)
+        return self.where(tokens=budget, seed=seed)
 
     @property
     def corpora(self) -> list[str]:
@@ -189,7 +192,7 @@ def read_cells(folder: str | Path) -> Cells:
     """The cells of a grid's folder.
 
     Raises:
-        CheckpointError: a file there is no cell.
+        CheckpointError: a file there is no cell, or one of an encoding that is not known.
     """
     cells = []
     for path in sorted((Path(folder) / "cells").glob("*.json")):
@@ -198,7 +201,7 @@ def read_cells(folder: str | Path) -> Cells:
         try:
             data = json.loads(path.read_text("utf-8"))
             cells.append(CellResult(data))
-            _ = cells[-1].encoding, cells[-1].trained, data["rows"], data["curves"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            _ = cells[-1].entry, cells[-1].trained, data["rows"], data["curves"]
+        except (OSError, ValueError, KeyError, TypeError, UnknownNameError) as error:
             raise CheckpointError(f"{path} is no cell of a grid") from error
     return Cells(cells)

@@ -2,13 +2,13 @@
 
 None is fitted to a gradient. The last two read the measured attention in place of the bias: they
 are no theory of a field, but tell which part of an error is the attention's and which the stack's.
-What each reads: the bias with its learned parameters (`p`), the
-weights (`gains`), or the logits on held-out text (`bound`, `spread`, `sink`).
+What each reads: the bias with its learned parameters (`p`), the weights (`gains`), or the logits on
+held-out text (`bound`, `spread`, `sink`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +18,12 @@ from trf.expression import Bias
 from trf.study import theory
 from trf.study.cells import CellResult
 from trf.theory import head_curves, kernel_paths, mass_curve, path_curve, stack_curve
+from trf.theory.paths import MAX_PATHS
 from trf.theory.stack import weights
+
+
+class NotRecorded(LookupError):
+    """A cell lacks what a predictor reads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,16 +38,22 @@ class Inputs:
         """The biases, with learned parameters put in."""
         found = theory.biases(self.cell)
         if found is None:
-            raise LookupError(f"{self.cell.encoding} has no bias p(n), or its values are not known")
+            raise NotRecorded(f"{self.cell.encoding} has no bias p(n), or its values are not known")
         return found
 
     def table(self, quantity: str) -> np.ndarray:
         """A number by layer and head, measured at this length. (L, H)"""
-        return np.array(self.cell.by_head(quantity, length=self.length, mode=None))
+        return self._known(quantity, self.length)
 
     def gains(self, quantity: str) -> np.ndarray:
         """A gain by layer and head, at the training length. (L, H)"""
-        return np.array(self.cell.by_head(quantity, length=self.cell.train_length))
+        return self._known(quantity, self.cell.train_length)
+
+    def _known(self, quantity: str, length: int) -> np.ndarray:
+        found = np.array(self.cell.by_head(quantity, length=length, mode=None))
+        if not np.isfinite(found).all():
+            raise NotRecorded(f"{self.cell.encoding}: {quantity} at {length} tokens")
+        return found
 
     @cached_property
     def both_gains(self) -> np.ndarray:
@@ -66,11 +77,11 @@ class Inputs:
         return np.clip((self.table("sink") - share) / (1 - share), 0.0, 1.0)
 
     @cached_property
-    def attention(self) -> np.ndarray | None:
-        """The measured mean attention by distance, (L, H, N); None where it was not kept."""
+    def attention(self) -> np.ndarray:
+        """The measured mean attention by distance. (L, H, N)"""
         kept = self.cell.curve("attention", length=self.length)
         if kept is None or "heads" not in kept:
-            return None
+            raise NotRecorded(f"{self.cell.encoding}: attention by head at {self.length} tokens")
         shares = np.array(kept["heads"])  # (L, H, P)
         at = [0, *kept["tokens"]]
         everywhere = np.arange(self.length + 1)
@@ -94,6 +105,7 @@ def _stack(residual: float) -> Callable[[Inputs], np.ndarray]:
 
 def _paths(*, keys: bool = True, spread: bool = False, sink: bool = False):
     def curve(given: Inputs) -> np.ndarray:
+        _check_paths(given)
         return path_curve(
             given.heads,
             given.length,
@@ -105,12 +117,15 @@ def _paths(*, keys: bool = True, spread: bool = False, sink: bool = False):
     return curve
 
 
-def _attention(given: Inputs) -> np.ndarray | None:
-    return None if given.attention is None else np.cumsum(given.attention.mean(axis=(0, 1)))
+def _paths_of_attention(given: Inputs) -> np.ndarray:
+    _check_paths(given)
+    return kernel_paths(given.attention, given.both_gains)
 
 
-def _paths_of_attention(given: Inputs) -> np.ndarray | None:
-    return None if given.attention is None else kernel_paths(given.attention, given.both_gains)
+def _check_paths(given: Inputs) -> None:
+    """Deep and wide decoders, such as 12 layers of 12 heads, have more words than can be summed."""
+    if (given.cell.n_head + 1) ** given.cell.n_layer > MAX_PATHS:
+        raise NotRecorded(f"{given.cell.n_layer} layers of {given.cell.n_head} heads")
 
 
 @dataclass(frozen=True)
@@ -120,12 +135,20 @@ class Predictor:
     Attributes:
         title: in words.
         reads: what of the model.
-        curve: the share within j tokens, j = 1 ... N; None where its inputs are missing.
+        curve: the share within j tokens, j = 1 ... N; raises `NotRecorded`.
     """
 
     title: str
     reads: str
-    curve: Callable[[Inputs], np.ndarray | None]
+    curve: Callable[[Inputs], np.ndarray]
+
+    def radii(self, given: Inputs, eps: Iterable[float]) -> dict[float, int | None]:
+        """The radius at each eps, in tokens; None where the cell lacks what is read."""
+        try:
+            curve = self.curve(given)
+        except NotRecorded:
+            return dict.fromkeys(eps)
+        return {e: theory.radius(curve, e) for e in eps}
 
 
 PREDICTORS: Mapping[str, Predictor] = {
@@ -148,7 +171,11 @@ PREDICTORS: Mapping[str, Predictor] = {
         "paths with logit spread and sinks", "p, gains, spread, sink",
         _paths(spread=True, sink=True),
     ),
-    "attention": Predictor("mean attention map (measured)", "attention", _attention),
+    "attention": Predictor(
+        "mean attention map (measured)",
+        "attention",
+        lambda g: np.cumsum(g.attention.mean(axis=(0, 1))),
+    ),
     "paths-attention": Predictor(
         "paths with measured attention", "attention, gains", _paths_of_attention
     ),
