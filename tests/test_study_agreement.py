@@ -8,8 +8,8 @@ pytest.importorskip("matplotlib")
 
 from trf.errors import CheckpointError, ParameterError
 from trf.grid import run_grid
-from trf.study import agreement, report
-from trf.study.cells import read_cells
+from trf.study import agreement, predictors, report
+from trf.study.cells import CellResult, read_cells
 from trf.study.predictors import DIAGNOSTIC, PREDICTORS, Inputs
 from trf.theory import mass_curve, path_curve, stack_curve
 
@@ -45,6 +45,10 @@ def test_errors_are_factors():
     assert found["within"] == pytest.approx(1 / 3, rel=1e-3)
     assert found["rank"] == pytest.approx(np.sqrt(3) / 2, rel=1e-3)
     assert agreement.errors([], "paths") == {"n": 0}
+    # At another eps all radii are larger, and here in the wrong order.
+    late = [r | {"eps": 0.01, "measured": 999 - r["measured"], "paths": 900 + r["paths"]}
+            for r in rows]  # fmt: skip
+    assert agreement.errors(rows + late, "paths")["rank"] == pytest.approx(0, abs=1e-3)
 
 
 def test_the_choice_is_made_on_the_selection_alone():
@@ -54,6 +58,11 @@ def test_the_choice_is_made_on_the_selection_alone():
     assert agreement._choose([*seen, *others]) == "paths"
     assert [agreement.is_selected(r) for r in [*seen, *others]] == [True, True, False, False]
     assert agreement._choose(others) is None
+
+
+def test_a_predictor_that_lacks_a_radius_of_the_selection_is_not_chosen():
+    rows = [row("alibi", "code", 10, paths=10), row("type1", "code", 10, paths=None)]
+    assert agreement._choose(rows) not in ("paths", None)
 
 
 def test_a_predictor_that_reads_the_attention_is_not_chosen():
@@ -72,13 +81,27 @@ def test_predictors_are_what_they_say(cells):
         ("paths", path_curve(heads, 32, given.both_gains)),
     ):
         found = PREDICTORS[name].curve(given)
-        assert found is not None
         np.testing.assert_allclose(found, curve, rtol=1e-9)
     bounded = PREDICTORS["logit-bound"].curve(given)
     assert bounded is not None
     assert (bounded <= mass_curve(heads, 32) + 1e-12).all()
-    assert given.attention is not None
     np.testing.assert_allclose(given.attention.sum(axis=-1), 1, atol=1e-3)
+
+
+def test_what_a_cell_lacks_is_not_guessed(cells, monkeypatch):
+    cell = cells.one(encoding="alibi")
+    kept = [r for r in cell.data["rows"] if r["quantity"] not in ("logit_spread", "logit_bound")]
+    bare = CellResult({**cell.data, "rows": kept})
+    found = agreement.radii_of(bare, 32, PREDICTORS)[0]
+    missing = {name for name in PREDICTORS if found[name] is None}
+    assert missing == {"logit-bound", "paths-spread", "paths-spread-sink"}
+    monkeypatch.setattr(predictors, "MAX_PATHS", 2)
+    found = agreement.radii_of(cell, 32, PREDICTORS)[0]
+    assert {name for name in PREDICTORS if found[name] is None} == {
+        name for name in PREDICTORS if name.startswith("paths")
+    }
+    with pytest.raises(LookupError, match="several rows"):
+        cell.by_head("sink", length=64)  # of the fields, and of the entropy in both modes
 
 
 def test_rows_have_a_radius_for_every_predictor(cells):
@@ -87,7 +110,9 @@ def test_rows_have_a_radius_for_every_predictor(cells):
     assert len(result["rows"]) == 4 * 4
     for r in result["rows"]:
         assert all(1 <= r[name] <= 32 for name in PREDICTORS)
-    assert {r["length"] for r in result["lengths"]} == {64}
+    assert {(r["length"], r["n"]) for r in result["lengths"]} == {(64, 4)}
+    assert all(r["seen"] for r in result["ranks"])
+    assert agreement.words(result)["agreement_chosen_rank"] == "–"
     chosen = next(p for p in result["predictors"] if p["name"] == result["chosen"])
     assert (chosen["selection"]["n"], chosen["rest"]["n"]) == (12, 4)
 
