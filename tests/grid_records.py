@@ -31,7 +31,9 @@ def cell_record(
     flat = dict.fromkeys(lengths, level)
     rows = [*perplexity_rows("non-overlapping", plain, at)]
     rows += perplexity_rows("sliding by 256", {512: 0.98 * level}, at)
-    rows += perplexity_rows("log-n scale", {n: 1.01 * plain[n] for n in (2048, 9216)}, at)
+    rows += perplexity_rows(
+        "log-n scale", {n: 1.01 * plain[n] for n in (2048, 9216) if n in plain}, at
+    )
     positions = np.linspace(0, 9216, 65).round().astype(int)[1:]
     text = 1 + 0.2 * np.sin(positions)
     rise = growth * np.maximum(0, np.log(np.maximum(positions - 144, 1) / 512))

@@ -91,11 +91,31 @@ def test_a_cell_without_the_train_length_is_left_out(tmp_path):
     assert result["records"] == []
 
 
+def test_learned_positions_end_with_the_train_length(tmp_path):
+    learned = cell_record("learned", lengths=(512,))
+    positions = [8 * (k + 1) for k in range(64)]  # as many bins as the others, but narrower
+    learned["curves"] = [{"quantity": "loss_by_position", "mode": "non-overlapping", "length": 512,
+                          "positions": positions, "nats": [1.0] * 64}]  # fmt: skip
+    records = [learned, cell_record("rope", growth=2.0), cell_record("alibi")]
+    result = extrapolation.summarise(read_cells(write_cells(tmp_path, records)))
+    assert one(result, "learned")["position"]["excess"] is None
+    words = extrapolation.words(result)
+    assert words["length_none"] == "1 of 1 (×3.000 at 9216 tokens)"
+    figure = extrapolation.draw(result)
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "learned absolute: no p(n)" in texts
+    assert "at 9216" in figure.legends[0].get_title().get_text()
+    assert len(figure.axes[0].get_xticks()) == 5
+    plt.close(figure)
+
+
 def test_words_count_what_goes_with_the_theory_and_what_against(cells):
     words = extrapolation.words(extrapolation.summarise(cells))
     assert words["length_convergent"] == "2 of 2 (×0.9800 to 0.9900 at 9216 tokens)"
     assert words["length_divergent"].startswith("1 of 2 ")
     assert words["length_mixed"].startswith("1 of 1 ")
+    assert words["length_ratio_inverse_n"] == "×1.010 to 1.100"
+    assert words["length_ratio_type1"] == "not measured"
     assert words["length_exceptions"] == "1/n on books (diverges, ×1.010)"
     assert words["length_past_divergent"].endswith("in 2 of 2 cells")
     assert words["length_past_convergent"].endswith("in 0 of 2 cells")

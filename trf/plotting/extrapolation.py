@@ -45,7 +45,7 @@ def extrapolation_figure(result: Mapping[str, Any]) -> Figure:
         )  # fmt: skip
         for column, corpus in zip(axes.T, corpora, strict=True):
             found = [record for record in records if record["corpus"] == corpus]
-            _column(column, found, markers)
+            _column(column, found, markers, result["unit"])
             column[0].set_title(corpus, fontweight="bold")
             for handle, encoding in zip(*column[0].get_legend_handles_labels(), strict=True):
                 lines.setdefault(encoding, handle)
@@ -61,13 +61,16 @@ def extrapolation_figure(result: Mapping[str, Any]) -> Figure:
             [*lines.values()], labels, loc="outside lower center", fontsize=8,
             ncols=3 if len(corpora) > 2 else 2, title_fontsize=8,
             title=f"in brackets: where the perplexity relative to {trained} tokens ends, at "
-            f"{records[0]['lengths'][-1]}",
+            f"{max(record['lengths'][-1] for record in records)}",
         )  # fmt: skip
     return figure
 
 
 def _column(
-    axes: Sequence[Axes], records: Sequence[Mapping[str, Any]], markers: Mapping[str, str]
+    axes: Sequence[Axes],
+    records: Sequence[Mapping[str, Any]],
+    markers: Mapping[str, str],
+    unit: str,
 ) -> None:
     """The three panels of a corpus."""
     above, middle, below = axes
@@ -86,15 +89,17 @@ def _column(
             past = at > record["train_length"]
             below.plot(at[past], excess[past], **style)
     above.tick_params(axis="x", labelsize=7.5)
-    above.set_xlabel("evaluation length (tokens = bytes)")
-    ticks = [n for n in records[0]["lengths"] if n >= records[0]["train_length"]]
+    what = "tokens = bytes" if unit == "byte" else "tokens"
+    above.set_xlabel(f"evaluation length ({what})")
+    ticks = max((record["lengths"] for record in records), key=len)
+    above.set_xticks(ticks, [str(n) for n in ticks])
     for ax in axes:
         ax.axvline(records[0]["train_length"], color="#888888", linewidth=0.9, linestyle=":")
     for ax in (middle, below):
         ax.set_xscale("log", base=2)
         ax.set_xticks(ticks, [str(n) for n in ticks], fontsize=7.5)
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.set_xlabel("position (tokens = bytes)")
+        ax.set_xlabel(f"position ({what})")
     below.set_xlim(above.get_xlim())
     below.axhline(0.0, color="#888888", linewidth=0.9)
 
@@ -133,6 +138,11 @@ def _frame(axes: Sequence[Axes], records: Sequence[Mapping[str, Any]]) -> None:
 
 def _label(series: str, records: Sequence[Mapping[str, Any]]) -> str:
     """The encoding, its verdict, and where its ratio ends over the corpora."""
+    if all(record["lengths"][-1] == record["train_length"] for record in records):
+        return f"{records[0]['title']}: {series}"
     last = [record["ratio"][-1] for record in records]
-    ends = [f"{end:.3f}" if end < 2 else f"{end:.3g}" for end in (min(last), max(last))]
+    ends = [
+        f"{end:.3f}" if end < 2 else f"{end:.3g}" if end < 999.5 else f"{end:.0f}"
+        for end in (min(last), max(last))
+    ]
     return f"{records[0]['title']}: {series} (×{' to '.join(dict.fromkeys(ends))})"

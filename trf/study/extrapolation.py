@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from trf.study.cells import CellResult, Cells
-from trf.study.markdown import MISSING, span, table
+from trf.study.markdown import MISSING, number, span, table
 from trf.study.published import CORPORA, PERPLEXITY
 from trf.study.scores import (
     FLAT,
@@ -25,13 +25,15 @@ from trf.study.scores import (
     verdict,
     window_mode,
 )
-from trf.study.theory import grid_proper, rounded
+from trf.study.theory import grid_proper, rounded, unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "perplexity-by-length"
-RISE = 0.005  # bits per byte past the train length that count as a rise, if two errors from zero
+RISE = 0.005  # bits per byte past the train length that count as a cost, if two errors from zero
+
+Curve = tuple[list[int], list[float]]  # last positions of bins, and the loss in them
 
 
 def summarise(cells: Cells) -> dict[str, Any]:
@@ -42,7 +44,8 @@ def summarise(cells: Cells) -> dict[str, Any]:
     loss by position; `excess`, what of it is due to the tokens past the train length: the loss
     less that of the same model on the same tokens behind a window mask of the train length. Where
     no mask applies (absolute positions) it is less the mean loss, behind the mask, of the other
-    encodings of the corpus, put level within the train length. `past` is its mean beyond that.
+    encodings of the corpus, put level within the train length. `past` is its mean beyond that, and
+    `past_error` as if the bins of positions were independent of each other and of no trend.
     """
     main = grid_proper(cells)
     references = {corpus: _reference(main.where(corpus=corpus)) for corpus in main.corpora}
@@ -59,6 +62,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
     ]
     return {
         "tokens": main[0].tokens if len(main) else None,
+        "unit": unit(main),
         "corpora": corpora,
         "encodings": (names := list(dict.fromkeys(r["encoding"] for r in records))),
         "series": {e: status([r for r in records if r["encoding"] == e]) for e in names},
@@ -85,7 +89,7 @@ def _ratios(cell: CellResult) -> dict[str, Any] | None:
     }
 
 
-def _record(cell: CellResult, reference: Sequence[float] | None) -> dict[str, Any] | None:
+def _record(cell: CellResult, reference: Curve | None) -> dict[str, Any] | None:
     ratios = _ratios(cell)
     if ratios is None:
         return None
@@ -105,14 +109,16 @@ def _record(cell: CellResult, reference: Sequence[float] | None) -> dict[str, An
     }
 
 
-def _reference(cells: Cells) -> list[float] | None:
+def _reference(cells: Cells) -> Curve | None:
     """Loss by position that the text alone accounts for: the mean behind the window mask."""
     found = [curve for c in cells if (curve := bits_by_position(c, window_mode(c))) is not None]
+    if not found:
+        return None
     same = [bits for positions, bits in found if positions == found[0][0]]
-    return [statistics.fmean(column) for column in zip(*same, strict=True)] or None
+    return found[0][0], [statistics.fmean(column) for column in zip(*same, strict=True)]
 
 
-def _by_position(cell: CellResult, reference: Sequence[float] | None) -> dict[str, Any] | None:
+def _by_position(cell: CellResult, reference: Curve | None) -> dict[str, Any] | None:
     measured = bits_by_position(cell)
     if measured is None:
         return None
@@ -125,9 +131,9 @@ def _by_position(cell: CellResult, reference: Sequence[float] | None) -> dict[st
     if masked is not None and masked[0] == positions:
         against = "the same model behind the window mask"
         excess = [a - b for a, b in zip(bits, masked[1], strict=True)]
-    elif reference is not None and len(reference) == len(bits) and within:
+    elif reference is not None and reference[0] == positions and within:
         against = "other encodings behind the window mask"
-        excess = [a - b for a, b in zip(bits, reference, strict=True)]
+        excess = [a - b for a, b in zip(bits, reference[1], strict=True)]
         level = statistics.fmean(excess[i] for i in within)
         excess = [value - level for value in excess]
     beyond = [excess[i] for i in past] if excess is not None else []
@@ -144,9 +150,13 @@ def _by_position(cell: CellResult, reference: Sequence[float] | None) -> dict[st
 
 
 def words(result: dict[str, Any]) -> dict[str, str]:
-    """Four tables, `length_table` first, and phrases of numbers."""
+    """Four tables, `length_table` first, and phrases of numbers.
+
+    `length_ratio_*` are ratios at the longest length, for the encodings of the paper.
+    """
     records = result["records"]
     return {
+        **{f"length_ratio_{name.replace('-', '_')}": _ratio(records, name) for name in PERPLEXITY},
         "length_table": _table(result, _arrow),
         "length_bits_table": _table(result, _sliding),
         "length_past_table": _table(result, _past_cell),
@@ -193,7 +203,13 @@ def _arrow(record: dict[str, Any]) -> str:
 
 
 def _times(ratio: float) -> str:
-    return f"{ratio:.3f}" if ratio < 2 else f"{ratio:.3g}"
+    return f"{ratio:.3f}" if ratio < 2 else number(ratio)
+
+
+def _ratio(records: Sequence[dict[str, Any]], encoding: str) -> str:
+    """Perplexity at the longest length over that at the train length, over the corpora."""
+    ratios = [r["ratio"][-1] for r in _longer(records) if r["encoding"] == encoding]
+    return f"×{span(ratios, 4)}" if ratios else "not measured"
 
 
 def _sliding(record: dict[str, Any]) -> str:
@@ -216,14 +232,18 @@ def _paper(result: dict[str, Any]) -> str:
     for encoding, theirs in PERPLEXITY.items():
         found = [r for r in result["records"] if r["encoding"] == encoding]
         if found:
-            ratios = span([r["ratio"][-1] for r in found], 4)
-            here = f"×{ratios} ({count(len(found), 'corpus', 'corpora')})"
+            here = f"{_ratio(found, encoding)} ({count(len(found), 'corpus', 'corpora')})"
             rows.append([found[0]["title"], *(value or MISSING for value in theirs), here])
     return table(["encoding", *(f"{name} (theirs)" for name in CORPORA), "here"], rows)
 
 
+def _longer(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those measured past the train length; learned absolute positions end there."""
+    return [record for record in records if record["lengths"][-1] > record["train_length"]]
+
+
 def _of(records: Sequence[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    return [record for record in records if record["verdict"]["kind"] == kind]
+    return [record for record in _longer(records) if record["verdict"]["kind"] == kind]
 
 
 def _is_flat(record: dict[str, Any]) -> bool:
@@ -244,7 +264,7 @@ def _exceptions(records: Sequence[dict[str, Any]]) -> str:
     """Cells that go against the theory: convergent ones that rise, divergent ones that don't."""
     odd = [
         f"{r['title']} on {r['corpus']} ({r['verdict']['text']}, ×{_times(max(r['ratio']))})"
-        for r in records
+        for r in _longer(records)
         if (r["verdict"]["kind"] == "converges" and not _is_flat(r))
         or (r["verdict"]["kind"] == "diverges" and _is_flat(r))
     ]
@@ -264,7 +284,8 @@ def _past(records: Sequence[dict[str, Any]], kind: str) -> str:
     ends = (round(edge(p["past"] for p in found), 3) for edge in (min, max))
     low, high = (f"{end + 0.0:+.3f}" for end in ends)
     values = low if low == high else f"{low} to {high}"
-    return f"{values} bits per byte, above zero in {rises} of {count(len(found), 'cell')}"
+    least = f"{RISE:g} and two errors"
+    return f"{values} bits per byte, more than {least} in {rises} of {count(len(found), 'cell')}"
 
 
 def _early(records: Sequence[dict[str, Any]]) -> str:
