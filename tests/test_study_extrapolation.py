@@ -121,7 +121,7 @@ def test_words_count_what_goes_with_the_theory_and_what_against(cells):
     assert words["length_past_convergent"].endswith("in 0 of 2 cells")
     assert "| ALiBi | converges | 4.00 → 3.92 (×0.980) |" in words["length_table"]
     assert "| KERPLE-log | 2 of 4 heads converge |" in words["length_table"]
-    assert words["length_table"].splitlines()[2].endswith("(×9) | – |")
+    assert words["length_table"].splitlines()[2].endswith("(×9.00) | – |")
     assert "| ALiBi | converges | -" in words["length_past_table"]
     assert "58.46" in words["length_paper_table"]
     assert words["length_seeds"] == "ALiBi on code: ×0.980 (seed 0), ×0.970 (seed 1)"
