@@ -1,5 +1,7 @@
 """How far predictors are off, and that the choice looks at the selection only."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -124,6 +126,11 @@ def test_a_study_writes_every_part_and_its_report(folder):
     assert all(path.exists() for path in paths)
     written = (folder / "README.md").read_text("utf-8")
     assert "{{" not in written
+    assert {f"{name}.png" for name in re.findall(r"!\[([^]]+)\]", written)} == {
+        name for name in names if name.endswith(".png")
+    }
+    assert "learned-kerple.png" in names
+    assert "budget-and-seeds.png" not in names  # one run of each: there is nothing to draw
     assert "paths with logit spread" in written
     before = {path.name: path.read_bytes() for path in paths}
     again = report.make_study(folder, progress=False)

@@ -60,6 +60,8 @@ def test_words(result):
     assert words["mask_plain_others"] == "0 of 2 cells (×4.00 to 10.0)"
     assert words["mask_plain_convergent"] == "2 of 2 cells (×0.980)"
     assert words["mask_cost_convergent"] == "×1.026"
+    assert words["mask_log_n_lowers"] == "0 of 4 cells (×1.010)"
+    assert words["mask_bca_log_n_lowers"] == "0 of 4 cells (×1.001)"
     assert words["mask_xpos"] == "code 4.20 at the train length, 16.8 plain, 4.21 BCA"
     assert words["mask_best"].startswith("code: ALiBi, 3.92 at 9216; books: ALiBi")
     assert words["mask_failures"] == "none"

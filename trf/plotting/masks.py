@@ -56,6 +56,7 @@ def masks_figure(result: Mapping[str, Any]) -> Figure:
             found = [record for record in records if record["corpus"] == corpus]
             _dots(above, found, names)
             _entropy(below, found)
+            below.set_xlabel("tokens (= bytes)" if result["unit"] == "byte" else "tokens")
             above.set_title(corpus, fontweight="bold")
         longest, trained = records[0]["longest"], records[0]["train_length"]
         axes[0, 0].set_yticks(range(len(names)), [titles[name] for name in names])
@@ -128,4 +129,3 @@ def _entropy(ax: Axes, records: Sequence[Mapping[str, Any]]) -> None:
     ticks = [n for n in (16, 64, 256, 1024, 4096, 16384) if n <= max(most, 64)]
     ax.set_xticks(ticks, [str(n) for n in ticks], fontsize=7.5)
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xlabel("tokens (= bytes)")

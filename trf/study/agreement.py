@@ -38,7 +38,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
         were not looked at, for the cells that were not either; `budgets`: the same cells at other
         budgets.
     """
-    proper = theory.grid_proper(cells)
+    proper = cells.main
     rows = [row for cell in proper for row in radii_of(cell, cell.train_length, PREDICTORS)]
     chosen = _choose(rows)
     few = {name: PREDICTORS[name] for name in dict.fromkeys([PAPERS, chosen]) if name}

@@ -25,7 +25,7 @@ from trf.study.scores import (
     verdict,
     window_mode,
 )
-from trf.study.theory import grid_proper, rounded, unit
+from trf.study.theory import rounded, unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +47,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
     encodings of the corpus, put level within the train length. `past` is its mean beyond that, and
     `past_error` as if the bins of positions were independent of each other and of no trend.
     """
-    main = grid_proper(cells)
+    main = cells.main
     references = {corpus: _reference(main.where(corpus=corpus)) for corpus in main.corpora}
     records = [
         record for cell in main if (record := _record(cell, references[cell.corpus])) is not None

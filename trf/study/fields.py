@@ -15,7 +15,7 @@ import numpy as np
 
 from trf.study.cells import CellResult, Cells
 from trf.study.markdown import MISSING, number, span, table
-from trf.study.theory import biases, grid_proper, radius, rounded, status, verdicts
+from trf.study.theory import biases, radius, rounded, status, verdicts
 from trf.theory import mass_curve, stack_curve
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
     """Curves and radii of every cell with a p(n) at the training length; radii at the others."""
     panels: list[dict[str, Any]] = []
     others: list[dict[str, Any]] = []
-    main = grid_proper(cells)
+    main = cells.main
     for cell in sorted(main, key=lambda c: c.encoding in LAST):
         lengths = set(cell.data["cell"]["preset"]["field_lengths"]) - {cell.train_length}
         panels += _panel(cell, cell.train_length)

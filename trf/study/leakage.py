@@ -26,7 +26,8 @@ from scipy.stats import pearsonr, spearmanr
 from trf.study.cells import CellResult, Cells
 from trf.study.learned import loss_rise
 from trf.study.markdown import MISSING, number, shares, span, table
-from trf.study.theory import beyond, biases, grid_proper, rounded, status, unit, verdicts
+from trf.study.scores import PLAIN, window_mode
+from trf.study.theory import beyond, biases, rounded, status, unit, verdicts
 from trf.theory import head_curves
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ MEASURES = {
 
 def summarise(cells: Cells) -> dict[str, Any]:
     """Leakage and loss of every cell with a p(n) at each length, and their correlations."""
-    main = grid_proper(cells)
+    main = cells.main
     points = [point for cell in main for point in _points(cell)]
     known = [point for point in points if point["leakage"] is not None]
     return {
@@ -88,9 +89,8 @@ def _points(cell: CellResult) -> list[dict[str, Any]]:
 
 def _late(cell: CellResult, length: int) -> dict[str, float]:
     """Loss in the last quarter of the window, against before M and against the window mask."""
-    plain = cell.curve("loss_by_position", mode="non-overlapping", length=length)
-    window = f"window {cell.data['cell']['preset']['window']}"
-    masked = cell.curve("loss_by_position", mode=window, length=length)
+    plain = cell.curve("loss_by_position", mode=PLAIN, length=length)
+    masked = cell.curve("loss_by_position", mode=window_mode(cell), length=length)
     if plain is None or None in plain["nats"]:
         return {}
     ends, nats = np.array(plain["positions"]), np.array(plain["nats"])

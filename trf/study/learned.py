@@ -2,7 +2,8 @@
 
 The logarithmic kernel ``-r1 ln(1 + r2 n)`` converges if and only if r1 > 1, and nothing in training
 asks for that: whether it is reached is a finding. The power kernel ``-r1 n^r2`` converges whatever
-its parameters. Values are followed from the earliest record on the way, which is not the start.
+its parameters. Values are followed from the earliest record: the initial ones, which cells with
+the same seed share, where the cell has them.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from trf.study.cells import CellResult, Cells
 from trf.study.markdown import MISSING, number, share, shares, span, table
+from trf.study.scores import PLAIN
 from trf.study.theory import (
     beyond,
     biases,
-    grid_proper,
     radius,
     rounded,
     status,
@@ -34,7 +35,7 @@ KERNELS = ("kerple-log", "kerple-power")
 
 def summarise(cells: Cells) -> dict[str, Any]:
     """Parameters by head and record, their verdicts and leakage; perplexity far past training."""
-    main = grid_proper(cells)
+    main = cells.main
     compared = [row for cell in main for row in _extrapolation(cell)]
     return {
         "eps": EPS,
@@ -100,10 +101,7 @@ def _extrapolation(cell: CellResult) -> list[dict[str, Any]]:
 
 def loss_rise(cell: CellResult, length: int) -> float | None:
     """Log perplexity of windows of N tokens less that at the training length, in nats a token."""
-    ends = [
-        cell.value("nats_per_token", mode="non-overlapping", length=n)
-        for n in (cell.train_length, length)
-    ]
+    ends = [cell.value("nats_per_token", mode=PLAIN, length=n) for n in (cell.train_length, length)]
     return None if ends[0] is None or ends[1] is None else rounded(ends[1] - ends[0])
 
 

@@ -28,7 +28,7 @@ from trf.study.scores import (
     verdict,
     window_mode,
 )
-from trf.study.theory import grid_proper, rounded
+from trf.study.theory import rounded, unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
     over all encodings. `entropy`: nats of attention against the number of tokens, the mean over
     layers and heads of one window, with all tokens before it and behind the window mask.
     """
-    main = grid_proper(cells)
+    main = cells.main
     best: dict[str, dict[int, dict[str, Any]]] = {}
     for cell in main:
         for length, score in scores(cell).items():
@@ -65,6 +65,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
     corpora = [c for c in main.corpora if any(r["corpus"] == c for r in records)]
     records.sort(key=lambda r: (main.encodings.index(r["encoding"]), corpora.index(r["corpus"])))
     return {
+        "unit": unit(main),
         "corpora": corpora,
         "encodings": [e for e in main.encodings if any(r["encoding"] == e for r in records)],
         "best": {
@@ -149,6 +150,8 @@ def words(result: dict[str, Any]) -> dict[str, str]:
         "mask_window_near": _near(records, "window"),
         "mask_bca_near": _near(records, "BCA"),
         "mask_cost_convergent": _change(convergent),
+        "mask_log_n_lowers": _lowers(records, "plain", "log-n scale"),
+        "mask_bca_log_n_lowers": _lowers(records, "BCA", "BCA, log-n scale"),
         "mask_xpos": _one(records, "xpos", "BCA"),
         "mask_rope": _one(records, "rope", "window"),
         "mask_failures": _failures(records),
@@ -254,6 +257,16 @@ def _change(records: Sequence[dict[str, Any]]) -> str:
     ratios = [window["perplexity"] / plain["perplexity"] for plain, window in both
               if plain is not None and window is not None]  # fmt: skip
     return f"×{span(ratios, 4)}" if ratios else "not measured"
+
+
+def _lowers(records: Sequence[dict[str, Any]], without: str, view: str) -> str:
+    """In how many cells a way lowers the perplexity of another, at the longest length."""
+    both = [(at_longest(r, without), at_longest(r, view)) for r in records]
+    ratios = [b["perplexity"] / a["perplexity"] for a, b in both
+              if a is not None and b is not None]  # fmt: skip
+    if not ratios:
+        return "not measured"
+    return f"{sum(r < 1 for r in ratios)} of {count(len(ratios), 'cell')} (×{span(ratios, 4)})"
 
 
 def _one(records: Sequence[dict[str, Any]], encoding: str, view: str) -> str:

@@ -12,7 +12,7 @@ report is typed by hand. Without a text of its own, a folder gets all tables und
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -56,6 +56,7 @@ def make_study(folder: str | Path, *, progress: bool = True) -> list[Path]:
         raise CheckpointError(f"{out} has no cells of a grid; make some with: trf grid --out {out}")
     words = {**facts(cells), **cost_words(out / COST)}
     paths: list[Path] = []
+    shown: list[str] = []
     backend = mpl.get_backend()
     mpl.use("agg", force=True)
     try:
@@ -72,9 +73,11 @@ def make_study(folder: str | Path, *, progress: bool = True) -> list[Path]:
                 figure = part.draw(result)
             except ParameterError:  # nothing to draw
                 continue
-            paths += plotting.save(figure, out / part.NAME)
+            drawn = plotting.save(figure, out / part.NAME)
+            paths += drawn
+            shown += [path.name for path in drawn if path.suffix == ".png"]
             plotting.plt.close(figure)
-        paths.append(write_text(out / REPORT, fill(_template(out, words), words)))
+        paths.append(write_text(out / REPORT, fill(_template(out, words, shown), words)))
     except OSError as error:
         raise CheckpointError(f"can't write {error.filename or out}: {error.strerror}") from error
     finally:
@@ -113,11 +116,11 @@ def provenance(cells: Cells) -> dict[str, Any]:
 
 
 def facts(cells: Cells) -> dict[str, str]:
-    """The set-up, in words: shape, budget, text, hours."""
+    """The set-up, in words: shape, budget, text, core-hours."""
     recipe = cells[0].data["training"]["recipe"]
     preset = cells[0].data["cell"]["preset"]
     hours = sum(
-        cell.data["seconds"]["training"] + cell.data["seconds"]["measuring"] for cell in cells
+        cell.data["training"]["threads"] * sum(cell.data["seconds"].values()) for cell in cells
     )
     known = provenance(cells)
     return {
@@ -131,7 +134,7 @@ def facts(cells: Cells) -> dict[str, str]:
         "learning_rate": f"{recipe['learning_rate']:g}",
         "budget": f"{cells.budget:,}",
         "budgets": ", ".join(f"{n:,}" for n in sorted({cell.tokens for cell in cells})),
-        "longest": str(max(preset["lengths"])),
+        "longest": str(max(max(cell.data["cell"]["preset"]["lengths"]) for cell in cells)),
         "n_segments": str(preset["n_segments"]),
         "n_windows": str(preset["n_windows"]),
         "window": str(preset["window"]),
@@ -155,14 +158,14 @@ def _cells_table(cells: Cells) -> str:
     return table(["encoding", *cells.corpora], rows)
 
 
-def _template(out: Path, words: Mapping[str, str]) -> str:
-    """The folder's own text, or all figures and tables under plain headings."""
+def _template(out: Path, words: Mapping[str, str], shown: Sequence[str]) -> str:
+    """The folder's own text, or all figures that were drawn and tables under plain headings."""
     own = out / TEMPLATE
     if own.exists():
         return own.read_text("utf-8")
     tables = {name for name, value in words.items() if value.startswith("| ") or "\n|" in value}
     lines = ["# Cells of a grid", "{{cells_table}}"]
-    for part in PARTS:
-        lines += [f"## {part.NAME}", f"![{part.NAME}]({part.NAME}.png)"]
+    for name in shown:
+        lines += [f"## {name.removesuffix('.png')}", f"![{name.removesuffix('.png')}]({name})"]
     lines += ["## Tables", *(f"{{{{{name}}}}}" for name in sorted(tables - {"cells_table"}))]
     return "\n\n".join(lines) + "\n"

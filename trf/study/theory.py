@@ -13,11 +13,6 @@ if TYPE_CHECKING:
     from trf.expression import Bias
 
 
-def grid_proper(cells: Cells) -> Cells:
-    """The cells at the main budget and the first seed; none of none."""
-    return cells.main if len(cells) else cells
-
-
 def biases(cell: CellResult, at_tokens: int | None = None) -> list[Bias] | None:
     """The bias of each head with the values it had after `at_tokens`, by default in the end.
 

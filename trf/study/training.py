@@ -17,7 +17,8 @@ import numpy as np
 from trf.study.cells import CellResult, Cells
 from trf.study.learned import loss_rise
 from trf.study.markdown import MISSING, number, table
-from trf.study.theory import biases, grid_proper, radius, rounded, unit
+from trf.study.scores import PLAIN
+from trf.study.theory import biases, radius, rounded, unit
 from trf.theory import mass_curve, stack_curve
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
         "seeds": [[_run(cell) for cell in group] for group in seeds],
         "spread": spread,
         "pooled": (pooled := _pooled(spread)),
-        "pairs": _pairs(grid_proper(cells), pooled) if spread else [],
+        "pairs": _pairs(cells.main, pooled) if spread else [],
     }
 
 
@@ -71,7 +72,7 @@ def _metrics(cell: CellResult) -> dict[str, float]:
         f"erf_{eps:g}".replace(".", "_"): cell.value("erf", length=cell.train_length, eps=eps)
         for eps in EPS
     }
-    found["perplexity"] = cell.value("perplexity", mode="non-overlapping", length=cell.train_length)
+    found["perplexity"] = cell.value("perplexity", mode=PLAIN, length=cell.train_length)
     rise = loss_rise(cell, max(cell.data["cell"]["preset"]["lengths"]))
     found["ratio"] = None if rise is None else rounded(math.exp(rise))
     whole = {name: value for name, value in found.items() if value is not None}
@@ -87,7 +88,7 @@ def _run(cell: CellResult) -> dict[str, Any]:
     stack = None if heads is None else radius(
         stack_curve(heads, length, cell.n_layer, RESIDUAL), MARKED
     )  # fmt: skip
-    where = {"mode": "non-overlapping", "length": length}
+    where = {"mode": PLAIN, "length": length}
     return {
         "encoding": cell.encoding,
         "title": cell.title,
