@@ -62,6 +62,16 @@ def test_the_choice_is_made_on_the_selection_alone():
     assert agreement._choose(others) is None
 
 
+def test_a_theory_has_to_beat_one_radius_for_all():
+    rows = [row("alibi", "code", 10), row("type1", "code", 40),  # 20 in the mean
+            row("alibi", "books", 20, paths=20), row("type1", "books", 80, paths=20)]  # fmt: skip
+    found = {(r["predictor"], r["eps"]): r for r in agreement._by_eps(rows, ["paths"])}
+    assert found["null", 0.1]["mean"] == found["null", None]["mean"] == 2
+    assert found["paths", None]["n"] == 2
+    assert found["paths", None]["worst"] == 4
+    assert agreement._by_eps(rows[2:], ["paths"]) == []
+
+
 def test_a_predictor_that_lacks_a_radius_of_the_selection_is_not_chosen():
     rows = [row("alibi", "code", 10, paths=10), row("type1", "code", 10, paths=None)]
     assert agreement._choose(rows) not in ("paths", None)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 NAME = "agreement"
 CORPUS = "code"
 SELECTION = ("alibi", "kerple-log", "type1", "inverse-n")
+NULL = "null"
 TARGET = {"rank": 0.95, "factor": 1.25}
 
 
@@ -33,6 +34,8 @@ def summarise(cells: Cells) -> dict[str, Any]:
     Returns:
         `rows`: one a cell, length and eps, `measured` and the radius of each predictor;
         `predictors`: the errors of each on the selection and on the rest; `chosen`: its name;
+        `by_eps`: errors on the rest, beside those of `NULL`: one radius for all encodings, the
+        geometric mean of the selection's at that eps, which any theory has to beat;
         `ranks`: rank correlation over encodings by corpus and eps, `seen` on the corpus of the
         selection; `lengths`: errors of the paper's and the chosen predictor at the lengths that
         were not looked at, for the cells that were not either; `budgets`: the same cells at other
@@ -72,6 +75,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
             }
             for name in PREDICTORS
         ],
+        "by_eps": _by_eps(rows, few),
         "ranks": [
             {"corpus": corpus, "eps": eps, "n": len(group), "seen": corpus == CORPUS,
              **_ranks(group)}
@@ -159,6 +163,25 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return _round(np.mean(known)) if known else None
 
 
+def _by_eps(rows: Sequence[dict[str, Any]], names: Iterable[str]) -> list[dict[str, Any]]:
+    """Errors on the rest at each eps, and at all; none without a selection."""
+    if not any(map(is_selected, rows)):
+        return []
+    every = sorted({row["eps"] for row in rows}, reverse=True)
+    level = {
+        eps: float(np.exp(np.mean(np.log(seen))))
+        for eps in every
+        if (seen := [r["measured"] for r in rows if is_selected(r) and r["eps"] == eps])
+    }
+    rest = [row | {NULL: level.get(row["eps"])} for row in rows if not is_selected(row)]
+    groups = [(eps, [row for row in rest if row["eps"] == eps]) for eps in every]
+    return [
+        {"eps": eps, "predictor": name, **errors(group, name)}
+        for eps, group in [*groups, (None, rest)]
+        for name in (NULL, *names, DIAGNOSTIC[-1])
+    ]
+
+
 def _lengths(cell: CellResult) -> list[int]:
     return sorted({row["length"] for row in cell.rows("erf")})
 
@@ -200,17 +223,19 @@ def _round(value: Any) -> float:
 
 
 def words(result: dict[str, Any]) -> dict[str, str]:
-    """Tables `agreement_predictors`, `agreement_ranks`, `agreement_lengths`, `agreement_budgets`.
+    """Tables `agreement_predictors`, `agreement_by_eps`, `agreement_ranks`, `agreement_lengths` and
+    `agreement_budgets`.
 
     Phrases: `agreement_chosen`, and for `paper`, `chosen` and `attention` (the paths with measured
     attention) on the rest `agreement_*_factor` (median), `_mean`, `_worst`, `_within` (percent),
     `_rank` (the mean over eps and the corpora not chosen on of the rank correlation over
-    encodings).
+    encodings). `agreement_null_factor` and `_mean`: of one radius for all encodings.
     """
     entries = {entry["name"]: entry for entry in result["predictors"]}
     chosen = result["chosen"] or PAPERS
     found = {
         "agreement_predictors": _predictors_table(result),
+        "agreement_by_eps": _eps_table(result),
         "agreement_ranks": _ranks_table(result, chosen),
         "agreement_lengths": _lengths_table(result, entries),
         "agreement_budgets": _budgets_table(result, chosen),
@@ -220,6 +245,9 @@ def words(result: dict[str, Any]) -> dict[str, str]:
         ),
         "agreement_n_rest": str(entries[chosen]["rest"]["n"]),
     }
+    null = [r for r in result["by_eps"] if r["predictor"] == NULL and r["eps"] is None]
+    for key in ("factor", "mean"):
+        found[f"agreement_null_{key}"] = number(null[0].get(key) if null else None)
     for label, name in (("paper", PAPERS), ("chosen", chosen), ("attention", DIAGNOSTIC[-1])):
         rest = entries[name]["rest"]
         for key in ("factor", "mean", "worst"):
@@ -250,6 +278,20 @@ def _predictors_table(result: dict[str, Any]) -> str:
               "median factor, rest", "median predicted / measured, rest", "worst factor, rest",
               "rank correlation, other corpora"]  # fmt: skip
     return table(header, rows)
+
+
+def _eps_table(result: dict[str, Any]) -> str:
+    """Typical factors on the rest by eps: at small ones every wide field ends near N."""
+    every = list(dict.fromkeys(row["eps"] for row in result["by_eps"]))
+    names = list(dict.fromkeys(row["predictor"] for row in result["by_eps"]))
+    found = {(row["predictor"], row["eps"]): row.get("mean") for row in result["by_eps"]}
+    rows = [
+        ["one radius for all" if name == NULL else PREDICTORS[name].title,
+         *(number(found[name, eps]) for eps in every)]
+        for name in names
+    ]  # fmt: skip
+    return table(["typical factor, rest", *("all" if e is None else f"ε = {e:g}" for e in every)],
+                 rows)  # fmt: skip
 
 
 def _ranks_table(result: dict[str, Any], chosen: str) -> str:
