@@ -97,6 +97,9 @@ def test_bound_and_loss_are_those_of_plain_code(name):
         q, k, _ = model.blocks[0].attention.qkv(x).view(3, 40, 3, 2, 16).unbind(2)
         logits = torch.einsum("bihd,bjhd->bhij", q, k).tril() / 4
         assert np.allclose(field.logit_bound[0], logits.abs().amax((0, 2, 3)).detach(), rtol=1e-5)
+        over_keys = [logits[:, :, i, : i + 1].std(-1, unbiased=False) for i in range(20, 40)]
+        wanted = torch.stack(over_keys).mean((0, 1)).detach()
+        assert np.allclose(field.logit_spread[0], wanted, rtol=1e-4)
 
 
 def test_batches_and_blocks_do_not_matter(monkeypatch):
@@ -105,7 +108,7 @@ def test_batches_and_blocks_do_not_matter(monkeypatch):
     monkeypatch.setattr(measure, "TOKENS_AT_ONCE", 100)
     monkeypatch.setattr("trf.empirical.heads._CELLS", 50 * 2 * 2 * 7)
     pieces = attention_field(model, TEXT, length=50, n_windows=5, positions=(20, -1), **QUIET)
-    for name in ("density", "totals", "logit_bound", "entropy", "sink", "loss"):
+    for name in ("density", "totals", "logit_bound", "logit_spread", "entropy", "sink", "loss"):
         assert np.allclose(getattr(whole, name), getattr(pieces, name), atol=1e-5), name
     assert whole.half_windows == (3, 2)
 
