@@ -14,10 +14,12 @@ orthogonal, so that their *squares* add up in the Frobenius norm of the Jacobian
 
 g_h the gain of a head relative to the stream that passes it (`trf.empirical.branch_gains`). An
 empirical field is the normalised s. The stack of `trf.theory.stack` adds amplitudes in place of
-squares and knows one share for all heads; both are content-free.
+squares and knows one share for all heads; both are content-free. What acts on each position alone
+(the perceptrons, the last norm) acts on every path, and drops out of the shares.
 
 The content of the logits can be taken in as a spread: logits ``p(n) + sigma z`` with independent
-standard normal z. The mean attention is then not exp(p(n)) / B, see `spread_weights`.
+standard normal z. The mean attention is then not exp(p(n)) / B, see `spread_weights`. Its kernel
+over N keys stands for the shorter rows too, which is exact without a spread only.
 
 These are estimates of a measurement, not bounds, and certify nothing.
 
