@@ -1,5 +1,6 @@
 """How far predictors are off, and that the choice looks at the selection only."""
 
+import json
 import re
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
+
+import study_records as made
 
 from trf.errors import CheckpointError, ParameterError
 from trf.grid import run_grid
@@ -151,12 +154,18 @@ def test_a_study_writes_every_part_and_its_report(folder):
     (folder / "report.in.md").write_text("{{no_such_number}}")
     with pytest.raises(ParameterError, match="no_such_number"):
         report.make_study(folder, progress=False)
+    (folder / "report.in.md").unlink()
+    (folder / "README.md").write_text("mine")
+    with pytest.raises(CheckpointError, match="would be lost"):
+        report.make_study(folder, progress=False)
+    assert (folder / "README.md").read_text() == "mine"
 
 
 def test_a_folder_without_cells_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="no cells"):
         report.make_study(tmp_path, progress=False)
     (tmp_path / "cells").mkdir()
-    (tmp_path / "cells" / "a.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="no cell of a grid"):
-        report.make_study(tmp_path, progress=False)
+    for record in ({}, made.cell("alibi").data | {"cell": {"encoding": "of-another-version"}}):
+        (tmp_path / "cells" / "a.json").write_text(json.dumps(record))
+        with pytest.raises(CheckpointError, match="no cell of a grid"):
+            report.make_study(tmp_path, progress=False)

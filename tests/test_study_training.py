@@ -32,6 +32,12 @@ def test_groups_differ_in_one_thing(result):
     assert json.loads(json.dumps(result, allow_nan=False)) == result
 
 
+def test_the_grid_proper_has_the_first_seed_of_its_budget():
+    grid = [made.cell(name, seed=7) for name in ("alibi", "type1")]
+    main = made.cells(made.cell("alibi", tokens=100), *grid).main
+    assert [(cell.seed, cell.tokens) for cell in main] == [(7, 4096)] * 2
+
+
 def test_spread_is_that_of_the_logarithm(result):
     (spread,) = result["spread"]
     assert spread["perplexity"]["sd"] == pytest.approx(0.01)  # the loss is 1.5 + 0.01 seed

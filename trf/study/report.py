@@ -31,6 +31,7 @@ PARTS: tuple[ModuleType, ...] = (
     extrapolation, masks, fields, agreement, leakage, learned, training,
 )  # fmt: skip
 TEMPLATE, REPORT, COST = "report.in.md", "README.md", "cost.json"
+_HEADING = "# Cells of a grid"
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z0-9_]+)\s*\}\}")
 
 
@@ -45,7 +46,8 @@ def make_study(folder: str | Path, *, progress: bool = True) -> list[Path]:
         The files written. A part that has nothing to show is left out.
 
     Raises:
-        CheckpointError: no cells there, a file that is no cell, or a file that can't be written.
+        CheckpointError: no cells there, a file that is no cell, a README.md that is not this
+            report, or a file that can't be written.
         ParameterError: the report's text names a number that no part gives.
     """
     import matplotlib as mpl
@@ -54,6 +56,7 @@ def make_study(folder: str | Path, *, progress: bool = True) -> list[Path]:
     cells = read_cells(out)
     if not len(cells):
         raise CheckpointError(f"{out} has no cells of a grid; make some with: trf grid --out {out}")
+    _check_report(out)
     words = {**facts(cells), **cost_words(out / COST)}
     paths: list[Path] = []
     shown: list[str] = []
@@ -158,13 +161,25 @@ def _cells_table(cells: Cells) -> str:
     return table(["encoding", *cells.corpora], rows)
 
 
+def _check_report(out: Path) -> None:
+    """Refuse to write over a README.md that was written by hand."""
+    path = out / REPORT
+    if not path.exists() or (out / TEMPLATE).exists():
+        return
+    if not path.read_text("utf-8", "replace").startswith(_HEADING):
+        raise CheckpointError(
+            f"{path} is no report of cells and would be lost; move it, or write the report's text "
+            f"as {TEMPLATE}"
+        )
+
+
 def _template(out: Path, words: Mapping[str, str], shown: Sequence[str]) -> str:
     """The folder's own text, or all figures that were drawn and tables under plain headings."""
     own = out / TEMPLATE
     if own.exists():
         return own.read_text("utf-8")
     tables = {name for name, value in words.items() if value.startswith("| ") or "\n|" in value}
-    lines = ["# Cells of a grid", "{{cells_table}}"]
+    lines = [_HEADING, "{{cells_table}}"]
     for name in shown:
         lines += [f"## {name.removesuffix('.png')}", f"![{name.removesuffix('.png')}]({name})"]
     lines += ["## Tables", *(f"{{{{{name}}}}}" for name in sorted(tables - {"cells_table"}))]
