@@ -44,15 +44,15 @@ def test_spread_is_that_of_the_logarithm(result):
     assert spread["ratio"]["sd"] == 0
     pooled = result["pooled"]
     assert pooled["degrees_of_freedom"] == 2
-    assert pooled["perplexity"]["ratio"] == pytest.approx(math.exp(0.02 * math.sqrt(2)))
+    assert pooled["perplexity"]["ratio"] == pytest.approx(math.exp(4.3027 * math.sqrt(2) * 0.01))
 
 
 def test_words(result):
     words = training.words(result)
     assert words["training_type1_code_erf_0_1"] == "10 → 18 → 22"
-    assert words["training_seeds_perplexity"] == "1.03"
+    assert words["training_seeds_perplexity"] == "1.06"
     assert words["training_budgets"].count("\n") == 4
-    assert "| perplexity at the train length | 1.03 | 0 of 3 |" in words["training_pairs"]
+    assert "| perplexity at the train length | 1.06 | 0 of 3 |" in words["training_pairs"]
     assert words["training_seeds"].count("\n") == 1 + len(training.METRICS)
     assert "10 (256)" in words["training_on_the_way"]
 

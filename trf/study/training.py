@@ -2,7 +2,8 @@
 
 The spread over seeds is that of the logarithm of each number, pooled over the encodings that were
 trained with several seeds. Two single models differ by more than their seeds if the ratio of their
-numbers is beyond ``exp(2 sqrt(2) sd)``: a rule of thumb, for sd rests on few degrees of freedom.
+numbers is beyond ``exp(t sqrt(2) sd)``, t the quantile of Student's law for 95 % of pairs at the
+degrees of freedom of sd: were the logarithms normal, and their spread that of every encoding.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from trf.study.cells import CellResult, Cells
 from trf.study.learned import loss_rise
@@ -123,13 +125,14 @@ def _spread(group: Sequence[CellResult]) -> dict[str, Any]:
 def _pooled(spread: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The standard deviations pooled, and the ratio that two models must exceed."""
     freedom = [len(row["seeds"]) - 1 for row in spread]
+    beyond = math.sqrt(2) * float(student.ppf(0.975, sum(freedom))) if spread else math.nan
     pooled: dict[str, Any] = {"degrees_of_freedom": sum(freedom)}
     for name in METRICS:
         if not spread:
             pooled[name] = None
             continue
         sd = math.sqrt(np.average([row[name]["sd"] ** 2 for row in spread], weights=freedom))
-        pooled[name] = {"sd": rounded(sd), "ratio": rounded(math.exp(2 * math.sqrt(2) * sd))}
+        pooled[name] = {"sd": rounded(sd), "ratio": rounded(math.exp(beyond * sd))}
     return pooled
 
 
