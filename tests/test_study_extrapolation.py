@@ -15,7 +15,8 @@ from grid_records import cell_record, write_cells
 from trf.errors import ParameterError
 from trf.plotting import plt
 from trf.study import extrapolation
-from trf.study.cells import Cells, read_cells
+from trf.study.cells import CellResult, Cells, read_cells
+from trf.study.scores import bits_by_position
 
 HEADS = [{"r1": r1, "r2": 1.0} for r1 in (0.5, 0.9, 1.1, 2.0)]
 
@@ -79,6 +80,11 @@ def test_without_a_curve_or_a_mask_nothing_is_guessed(tmp_path):
     alone = cell_record("sinusoidal")
     result = extrapolation.summarise(read_cells(write_cells(tmp_path, [bare, alone])))
     assert one(result, "alibi")["position"] is None
+    words = cell_record("alibi")  # of tokens whose bytes are not known
+    words["training"]["recipe"]["tokeniser"] = "bpe:50257"
+    words["rows"] = [row for row in words["rows"] if row["quantity"] != "bits_per_byte"]
+    assert bits_by_position(CellResult(words)) is None
+    assert bits_by_position(CellResult(cell_record("alibi"))) is not None
     assert one(result, "sinusoidal")["position"]["excess"] is None
     assert one(result, "sinusoidal")["position"]["past"] is None
     assert extrapolation.words(result)["length_past_none"] == "not measured"

@@ -80,12 +80,17 @@ def status(records: Sequence[dict[str, Any]]) -> str:
 
 
 def bits_by_position(cell: CellResult, mode: str = PLAIN) -> tuple[list[int], list[float]] | None:
-    """Last position of each bin, and the loss in it in bits per byte; None if not measured."""
+    """Last position of each bin, and the loss in it in bits per byte; None if not known."""
     curve = cell.curve("loss_by_position", mode=mode)
     if curve is None or None in curve["nats"]:
         return None
     whole = scores(cell, mode).get(curve["length"])
-    per_nat = 1 / math.log(2) if not whole or not whole["bits"] else whole["bits"] / whole["nats"]
+    if whole and whole["bits"]:
+        per_nat = whole["bits"] / whole["nats"]
+    elif theory.unit([cell]) == "byte":
+        per_nat = 1 / math.log(2)
+    else:
+        return None
     return curve["positions"], [nats * per_nat for nats in curve["nats"]]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trf.series.convergence import converges
-from trf.study.cells import CellResult, Cells
+from trf.study.cells import CellResult
 
 if TYPE_CHECKING:
     from trf.expression import Bias
@@ -58,7 +59,7 @@ def rounded(value: Any) -> float:
     return float(f"{float(value):.7g}")
 
 
-def unit(cells: Cells) -> str:
+def unit(cells: Iterable[CellResult]) -> str:
     """What a token is: a byte, unless a cell was trained with another tokeniser."""
     kinds = {cell.data["training"]["recipe"].get("tokeniser", "bytes") for cell in cells}
     return "byte" if kinds <= {"bytes"} else "token"
