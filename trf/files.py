@@ -1,4 +1,7 @@
-"""Files written whole: under a temporary name first, then renamed over the old one."""
+"""Files written whole: under a temporary name first, then renamed over the old one.
+
+The temporary name is a process's own, for several grids may work in one folder.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from typing import Any
 def write(path: Path, save: Callable[[Path], Any]) -> Path:
     """Let `save` write a file, and put it in place when it is whole; makes the folder.
 
+    If `save` fails, the old file stays as it was.
+
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -19,9 +24,12 @@ def write(path: Path, save: Callable[[Path], Any]) -> Path:
         'hello'
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    save(temporary)
-    os.replace(temporary, path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        save(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
     return path
 
 
