@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
+mpl = pytest.importorskip("matplotlib")
+mpl.use("Agg")
 
 import study_records as made
 
@@ -130,6 +131,25 @@ def test_rows_have_a_radius_for_every_predictor(cells):
     assert agreement.words(result)["agreement_chosen_rank"] == "–"
     chosen = next(p for p in result["predictors"] if p["name"] == result["chosen"])
     assert (chosen["selection"]["n"], chosen["rest"]["n"]) == (12, 4)
+
+
+def test_the_figure_has_the_papers_predictor_beside_the_chosen_one(cells):
+    result = agreement.summarise(cells)
+    assert result["paper"] == "one-layer"
+    result |= {"paper": "stack-none", "chosen": "paths"}
+    for row in result["rows"]:  # the paper's reaches farther than any other, and one is not known
+        row["stack-none"] = 1000
+    result["rows"][0]["paths"] = None
+    figure = agreement.draw(result)
+    left, right = figure.axes[:2]
+    titles = [ax.get_title(loc="left") for ax in (left, right)]
+    assert titles == [PREDICTORS[name].title for name in ("stack-none", "paths")]
+    for ax in (left, right):
+        assert ax.get_xlim() == ax.get_ylim() == (0.8, 1250)
+        assert max(ax.lines[0].get_xdata()) == 1250  # the diagonal
+    n = len(result["rows"])
+    assert [len(ax.lines) for ax in (left, right)] == [1 + n, n]
+    mpl.pyplot.close(figure)
 
 
 def test_a_study_writes_every_part_and_its_report(folder):

@@ -36,7 +36,9 @@ def agreement_figure(result: Mapping[str, Any]) -> Figure:
         raise ParameterError("there is nothing to draw: no encoding with a bias was measured")
     titles = {entry["name"]: entry["title"] for entry in result["predictors"]}
     corpora = list(dict.fromkeys(row["corpus"] for row in rows))
-    shown = list(dict.fromkeys(["one-layer", result["chosen"]]))
+    shown = list(dict.fromkeys([result["paper"], result["chosen"]]))
+    radii = [row[name] for row in rows for name in ("measured", *shown) if row[name] is not None]
+    limits = 0.8, 1.25 * max(radii)
     with plt.rc_context(STYLE):
         figure = plt.figure(figsize=(11.4, 7.4), layout="constrained")
         grid = figure.add_gridspec(2, 2, height_ratios=[1.5, 1.0])
@@ -44,7 +46,7 @@ def agreement_figure(result: Mapping[str, Any]) -> Figure:
         for column, name in enumerate(shown):
             ax = figure.add_subplot(grid[0, column], sharex=first, sharey=first)
             first = first or ax
-            _scatter(ax, rows, name, titles[name], corpora, result)
+            _scatter(ax, rows, name, titles[name], corpora, limits, result)
         _errors(figure.add_subplot(grid[1, :]), result)
         names = list(dict.fromkeys(row["encoding"] for row in rows))
         handles = [
@@ -77,12 +79,12 @@ def _scatter(
     name: str,
     title: str,
     corpora: list[str],
+    limits: tuple[float, float],
     result: Mapping[str, Any],
 ) -> None:
     factor, selection = result["target"]["factor"], result["selection"]
     rows = [row for row in rows if row[name] is not None]
-    largest = max((max(row["measured"], row[name]) for row in rows), default=1) * 1.25
-    ends = np.array([0.8, largest])
+    ends = np.array(limits)
     ax.fill_between(ends, ends / factor, ends * factor, color="#000000", alpha=0.07, linewidth=0)
     ax.plot(ends, ends, color="#888888", linewidth=0.9)
     for row in rows:
@@ -98,8 +100,8 @@ def _scatter(
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
         axis.set_minor_formatter(NullFormatter())
-    ax.set_xlim(0.8, largest)
-    ax.set_ylim(0.8, largest)
+    ax.set_xlim(*limits)
+    ax.set_ylim(*limits)
     eps = ", ".join(f"{e:g}" for e in sorted({row["eps"] for row in rows}, reverse=True))
     ax.set_title(title, loc="left", fontweight="bold")
     ax.set_xlabel(f"ERF measured (tokens), ε = {eps}")

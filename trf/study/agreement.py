@@ -33,7 +33,8 @@ def summarise(cells: Cells) -> dict[str, Any]:
 
     Returns:
         `rows`: one a cell, length and eps, `measured` and the radius of each predictor;
-        `predictors`: the errors of each on the selection and on the rest; `chosen`: its name;
+        `predictors`: the errors of each on the selection and on the rest; `paper` and `chosen`:
+        names of two of them;
         `by_eps`: errors on the rest, beside those of `NULL`: one radius for all encodings, the
         geometric mean of the selection's at that eps, which any theory has to beat;
         `ranks`: rank correlation over encodings by corpus and eps, `seen` on the corpus of the
@@ -62,6 +63,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
     return {
         "selection": {"corpus": CORPUS, "encodings": list(SELECTION)},
         "target": TARGET,
+        "paper": PAPERS,
         "chosen": chosen,
         "rows": rows,
         "predictors": [
