@@ -25,6 +25,7 @@ NAME = "agreement"
 CORPUS = "code"
 SELECTION = ("alibi", "kerple-log", "type1", "inverse-n")
 NULL = "null"
+_INPUTS = {"value_gain": "value gain", "key_gain": "key gain", "logit_spread": "logit spread"}
 TARGET = {"rank": 0.95, "factor": 1.25}
 
 
@@ -40,7 +41,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
         `ranks`: rank correlation over encodings by corpus and eps, `seen` on the corpus of the
         selection; `lengths`: errors of the paper's and the chosen predictor at the lengths that
         were not looked at, for the cells that were not either; `budgets`: the same cells at other
-        budgets.
+        budgets, and `inputs`, what the paths read of them.
     """
     proper = cells.main
     rows = [row for cell in proper for row in radii_of(cell, cell.train_length, PREDICTORS)]
@@ -92,6 +93,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
             for name in few
         ],
         "budgets": others,
+        "inputs": _inputs(cells),
     }  # fmt: skip
 
 
@@ -232,6 +234,7 @@ def words(result: dict[str, Any]) -> dict[str, str]:
     attention) on the rest `agreement_*_factor` (median), `_mean`, `_worst`, `_within` (percent),
     `_rank` (the mean over eps and the corpora not chosen on of the rank correlation over
     encodings). `agreement_null_factor` and `_mean`: of one radius for all encodings.
+    `agreement_of_*`: the typical factor of a predictor on the rest, by its name.
     """
     entries = {entry["name"]: entry for entry in result["predictors"]}
     chosen = result["chosen"] or PAPERS
@@ -247,6 +250,8 @@ def words(result: dict[str, Any]) -> dict[str, str]:
         ),
         "agreement_n_rest": str(entries[chosen]["rest"]["n"]),
     }
+    for name, entry in entries.items():
+        found[f"agreement_of_{name.replace('-', '_')}"] = number(entry["rest"].get("mean"))
     null = [r for r in result["by_eps"] if r["predictor"] == NULL and r["eps"] is None]
     for key in ("factor", "mean"):
         found[f"agreement_null_{key}"] = number(null[0].get(key) if null else None)
@@ -320,25 +325,46 @@ def _lengths_table(result: dict[str, Any], entries: dict[str, Any]) -> str:
 
 
 def _budgets_table(result: dict[str, Any], chosen: str) -> str:
-    """Predicted and measured radii of the same encoding on one corpus at several budgets."""
-    groups = {(row["encoding"], row["corpus"]) for row in result["budgets"]}
+    """Predicted and measured radii of the same encoding at several budgets, and what grows."""
+    inputs = {(i["encoding"], i["corpus"], i["tokens"]): i for i in result["inputs"]}
     rows = sorted(
         (
             row
             for row in [*result["rows"], *result["budgets"]]
-            if (row["encoding"], row["corpus"]) in groups and row["eps"] in (0.5, 0.1)
+            if (row["encoding"], row["corpus"], row["tokens"]) in inputs
+            and row["eps"] in (0.5, 0.1)
         ),
         key=lambda row: (row["encoding"], row["corpus"], -row["eps"], row["tokens"]),
     )
-    body = [
-        [f"{encodings.get(row['encoding']).title}, {row['corpus']}, ε = {row['eps']:g}",
-         f"{row['tokens']:,}",
-         row[PAPERS], row[chosen], row["measured"]]
-        for row in rows
-    ]  # fmt: skip
+    body = []
+    for row in rows:
+        given = inputs[row["encoding"], row["corpus"], row["tokens"]]
+        body.append([
+            f"{encodings.get(row['encoding']).title} on {row['corpus']}, ε = {row['eps']:g}",
+            f"{row['tokens']:,}", row[PAPERS], row[chosen], row["measured"],
+            *(number(given[name]) for name in _INPUTS),
+        ])  # fmt: skip
     header = ["encoding, corpus, ε", "trained on (tokens)", PREDICTORS[PAPERS].title,
-              PREDICTORS[chosen].title, "ERF measured"]  # fmt: skip
+              PREDICTORS[chosen].title, "ERF measured", *_INPUTS.values()]  # fmt: skip
     return table(header, body)
+
+
+def _inputs(cells: Cells) -> list[dict[str, Any]]:
+    """What the paths read, mean over layers and heads, of encodings trained on several budgets."""
+    found = []
+    for cell in cells:
+        alike = cells.where(encoding=cell.encoding, corpus=cell.corpus, seed=cell.seed)
+        if len({other.tokens for other in alike}) > 1 and theory.biases(cell) is not None:
+            means = {
+                name: np.mean(cell.by_head(name, length=cell.train_length, mode=None))
+                for name in _INPUTS
+            }
+            found.append(
+                {"encoding": cell.encoding, "corpus": cell.corpus, "tokens": cell.tokens,
+                 **{name: _round(mean) if np.isfinite(mean) else None
+                    for name, mean in means.items()}}
+            )  # fmt: skip
+    return found
 
 
 def draw(result: dict[str, Any]) -> Figure:
