@@ -98,6 +98,28 @@ def test_the_predicted_field_is_near_the_measured_one_of_trained_models():
         assert json.loads(json.dumps(found.to_dict()))["radii"]["0.1"] == found.radii[0.1]
 
 
+@pytest.mark.parametrize("name", ["rope", "xpos", "sandwich-absolute", "t5", "learned", "fire"])
+def test_every_kind_of_encoding_has_gains(name):
+    model = Decoder(DecoderConfig(name, n_layer=2, n_head=2, n_embd=16, train_length=N))
+    gains = branch_gains(model, TEXT, length=N, n_windows=2)
+    assert gains.value.shape == gains.key.shape == (2, 2)
+    assert (gains.value > 0).all()
+    assert (gains.key > 0).all()
+
+
+def test_appended_positions_change_no_gain():
+    torch.manual_seed(0)
+    plain, appended = (
+        Decoder(DecoderConfig(name, n_layer=1, n_head=2, n_embd=16, train_length=N))
+        for name in ("sandwich", "sandwich-absolute")
+    )
+    appended.load_state_dict(plain.state_dict(), strict=False)
+    one, other = (branch_gains(m, TEXT, length=N, n_windows=2) for m in (plain, appended))
+    np.testing.assert_allclose(one.key, other.key, rtol=1e-5)
+    with pytest.raises(ParameterError, match="adds the same bias"):
+        predicted_receptive_field(appended, TEXT, length=N)
+
+
 def test_what_has_no_bias_has_no_prediction():
     with pytest.raises(ParameterError, match="no bias p"):
         predicted_receptive_field("sinusoidal", TEXT, length=N)

@@ -122,6 +122,7 @@ def _gains(
     scale = math.sqrt(C) * max(sigma, 1e-12)
     value = (W_O @ W_V).flatten(1).norm(dim=1) / scale  # (H,)
     q, _, v = attention.heads(normed, how)  # (B, H, T, D)
+    q = q[..., :D]  # without positions that an encoding appends
     turned = (q @ W_K[None]).square().sum(-1).mean((0, 2)).sqrt() / math.sqrt(D)  # (H,)
     moved = (v - v.mean(dim=2, keepdim=True)) @ W_O.mT[None]  # (B, H, T, C)
     key = turned * moved.square().sum(-1).mean((0, 2)).sqrt() / scale

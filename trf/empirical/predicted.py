@@ -91,7 +91,8 @@ def predicted_receptive_field(
         progress: show a progress bar.
 
     Raises:
-        ParameterError: the encoding has no bias p(n), or the model too many layers and heads.
+        ParameterError: the encoding has no bias p(n), or not as an addition to the logits, or the
+            model has too many layers and heads.
         TextError, CheckpointError: as `attention_field`.
 
     Example:
@@ -111,6 +112,11 @@ def predicted_receptive_field(
         raise ParameterError(
             f"{decoder.encoding.title} has no bias p(n), so no field follows from it; measure it "
             "with empirical_receptive_field"
+        )
+    if decoder.mechanism is not None:
+        raise ParameterError(
+            f"{decoder.encoding.title} writes its bias into queries and keys, where it can't be told "
+            "from the content of the logits; take the encoding that adds the same bias"
         )
     where: dict[str, Any] = {"length": length, "n_windows": n_windows, "seed": seed}
     gains = branch_gains(decoder, text, **where)
