@@ -115,8 +115,8 @@ def predicted_receptive_field(
         )
     if decoder.mechanism is not None:
         raise ParameterError(
-            f"{decoder.encoding.title} writes its bias into queries and keys, where it can't be told "
-            "from the content of the logits; take the encoding that adds the same bias"
+            f"{decoder.encoding.title} writes its bias into queries and keys, where it can't be "
+            "told from the content of the logits; take the encoding that adds the same bias"
         )
     where: dict[str, Any] = {"length": length, "n_windows": n_windows, "seed": seed}
     gains = branch_gains(decoder, text, **where)

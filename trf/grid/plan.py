@@ -41,7 +41,8 @@ class Preset:
         entropy_length: N of the one window in which the entropy of attention is followed far past
             training, with the window mask and without.
         eps: at which radii are given.
-        shares: of the budget, at which the empirical field is measured on the way.
+        shares: of the budget, at which the empirical field is measured on the way; one that falls
+            in the last step, such as 1, is the end itself and makes no record of its own.
     """
 
     name: str
