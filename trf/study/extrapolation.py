@@ -19,9 +19,9 @@ from trf.study.scores import (
     FLAT,
     bits_by_position,
     count,
+    overall_verdict,
     scores,
     sliding_mode,
-    status,
     verdict,
     window_mode,
 )
@@ -65,7 +65,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
         "unit": unit(main),
         "corpora": corpora,
         "encodings": (names := list(dict.fromkeys(r["encoding"] for r in records))),
-        "series": {e: status([r for r in records if r["encoding"] == e]) for e in names},
+        "series": {e: overall_verdict([r for r in records if r["encoding"] == e]) for e in names},
         "records": records,
         "repeats": repeats,
     }

@@ -24,9 +24,8 @@ import numpy as np
 from scipy.stats import pearsonr, spearmanr
 
 from trf.study.cells import CellResult, Cells
-from trf.study.learned import loss_rise
 from trf.study.markdown import MISSING, number, shares, span, table
-from trf.study.scores import PLAIN, window_mode
+from trf.study.scores import PLAIN, loss_rise, window_mode
 from trf.study.theory import beyond, biases, rounded, status, unit, verdicts
 from trf.theory import head_curves
 

@@ -13,16 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from trf.study.cells import CellResult, Cells
 from trf.study.markdown import MISSING, number, share, shares, span, table
-from trf.study.scores import PLAIN
-from trf.study.theory import (
-    beyond,
-    biases,
-    radius,
-    rounded,
-    status,
-    unit,
-    verdicts,
-)
+from trf.study.scores import loss_rise
+from trf.study.theory import beyond, biases, radius, rounded, status, unit, verdicts
 from trf.theory import head_curves, mass_curve
 
 if TYPE_CHECKING:
@@ -97,12 +89,6 @@ def _extrapolation(cell: CellResult) -> list[dict[str, Any]]:
             "perplexity_ratio": rounded(math.exp(rise)),
         }
     ]
-
-
-def loss_rise(cell: CellResult, length: int) -> float | None:
-    """Log perplexity of windows of N tokens less that at the training length, in nats a token."""
-    ends = [cell.value("nats_per_token", mode=PLAIN, length=n) for n in (cell.train_length, length)]
-    return None if ends[0] is None or ends[1] is None else rounded(ends[1] - ends[0])
 
 
 def words(result: dict[str, Any]) -> dict[str, str]:

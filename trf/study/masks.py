@@ -23,8 +23,8 @@ from trf.study.scores import (
     PLAIN,
     blocks_mode,
     count,
+    overall_verdict,
     scores,
-    status,
     verdict,
     window_mode,
 )
@@ -173,7 +173,7 @@ def _table(result: dict[str, Any]) -> str:
         found = _of(result, encoding)
         bases = [record["views"]["plain"][0]["perplexity"] for record in found]
         spans = [_times(at_longest(record, view) for record in found) for view in VIEWS]
-        rows.append([found[0]["title"], status(found), span(bases), *spans])
+        rows.append([found[0]["title"], overall_verdict(found), span(bases), *spans])
     head = ["encoding", "series", "perplexity, train length", *(f"{v} / best" for v in VIEWS)]
     return table(head, rows)
 

@@ -51,6 +51,12 @@ def scores(cell: CellResult, mode: str = PLAIN) -> dict[int, dict[str, Any]]:
     }
 
 
+def loss_rise(cell: CellResult, length: int) -> float | None:
+    """Log perplexity of windows of N tokens less that at the training length, in nats a token."""
+    ends = [cell.value("nats_per_token", mode=PLAIN, length=n) for n in (cell.train_length, length)]
+    return None if ends[0] is None or ends[1] is None else theory.rounded(ends[1] - ends[0])
+
+
 def verdict(cell: CellResult) -> dict[str, Any]:
     """Whether sum exp(p(n)) converges, head by head, with the learned parameters put in.
 
@@ -70,7 +76,7 @@ def verdict(cell: CellResult) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def status(records: Sequence[dict[str, Any]]) -> str:
+def overall_verdict(records: Sequence[dict[str, Any]]) -> str:
     """The verdict on an encoding over its cells, whose learned parameters may differ."""
     texts = list(dict.fromkeys(record["verdict"]["text"] for record in records))
     counts = [record["verdict"]["converging"] for record in records]

@@ -17,9 +17,8 @@ import numpy as np
 from scipy.stats import t as student
 
 from trf.study.cells import CellResult, Cells
-from trf.study.learned import loss_rise
 from trf.study.markdown import MISSING, number, table
-from trf.study.scores import PLAIN
+from trf.study.scores import PLAIN, loss_rise
 from trf.study.theory import biases, radius, rounded, unit
 from trf.theory import mass_curve, stack_curve
 
