@@ -80,7 +80,9 @@ def predicted_receptive_field(
 
     with the learned bias of every head, its gains through values and keys (`branch_gains`), and the
     spread of its logits (`attention_field`); see `trf.theory.path_curve`. Where the measured field
-    (`empirical_receptive_field`) differs, attention is not what its bias says.
+    (`empirical_receptive_field`) differs, attention is not what its bias says. Gains and spread are
+    measured at N, here; in the cells of a grid (`trf.study`) the gains are those of the training
+    length at every N, and the spread alone is that of N.
 
     Args:
         model: a decoder, a checkpoint file, or the name of a shipped one; its encoding has a p(n).

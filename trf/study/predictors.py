@@ -46,7 +46,11 @@ class Inputs:
         return self._known(quantity, self.length)
 
     def gains(self, quantity: str) -> np.ndarray:
-        """A gain by layer and head, at the training length. (L, H)"""
+        """A gain by layer and head, measured at the training length whatever N is. (L, H)
+
+        A cell has no gains at other lengths; `predicted_receptive_field` measures them at its N,
+        so at other N than the training length its radii are not the ones here.
+        """
         return self._known(quantity, self.cell.train_length)
 
     def _known(self, quantity: str, length: int) -> np.ndarray:
