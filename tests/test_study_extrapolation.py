@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 
 import matplotlib as mpl
 import pytest
 
 mpl.use("Agg")
 
-from grid_records import cell_record, write_cells
+import study_records as made
+from study_records import rise_to
 
 from trf.errors import ParameterError
 from trf.plotting import plt
 from trf.study import extrapolation
-from trf.study.cells import CellResult, Cells, read_cells
 from trf.study.scores import bits_by_position
 
+cell = partial(made.cell, **made.LAPTOP, rise=0.0)
 HEADS = [{"r1": r1, "r2": 1.0} for r1 in (0.5, 0.9, 1.1, 2.0)]
 
 
-@pytest.fixture
-def cells(tmp_path):
-    records = [
-        cell_record("alibi", growth=-0.02),
-        cell_record("alibi", "books", growth=-0.01),
-        cell_record("kerple-log", growth=0.01, parameters=HEADS),
-        cell_record("inverse-n", growth=0.1),
-        cell_record("inverse-n", "books", growth=0.01),
-        cell_record("sinusoidal", growth=8.0),
-        cell_record("alibi", growth=-0.03, seed=1),
-        cell_record("inverse-n", growth=0.2, tokens=4000),
+@pytest.fixture(scope="module")
+def cells():
+    grid = [
+        cell("alibi", rise=rise_to(0.98)),
+        cell("alibi", "books", rise=rise_to(0.99)),
+        cell("kerple-log", rise=rise_to(1.01), parameters=HEADS),
+        cell("inverse-n", rise=rise_to(1.1)),
+        cell("inverse-n", "books", rise=rise_to(1.01)),
+        cell("sinusoidal", rise=rise_to(9)),
+        cell("alibi", rise=rise_to(0.97), seed=1),
+        cell("inverse-n", rise=rise_to(1.2), tokens=4000),
     ]
-    return read_cells(write_cells(tmp_path, records))
+    return made.cells(*grid)
 
 
 def one(result, encoding, corpus="code"):
@@ -67,44 +69,42 @@ def test_what_lies_past_the_train_length_is_told_from_the_text(cells):
     alibi, inverse, sinusoidal = (one(result, e)["position"] for e in ("alibi", "inverse-n",
                                                                        "sinusoidal"))  # fmt: skip
     assert alibi["past"] < 0 < inverse["past"] < sinusoidal["past"]
-    rise = [0.1 * max(0, math.log((p - 144) / 512)) / math.log(2) for p in inverse["positions"][1:]]
-    assert inverse["excess"][1:] == pytest.approx(rise, rel=1e-4, abs=1e-6)
+    bits = [rise_to(1.1) * max(0, math.log2(p / 512)) / math.log(2) for p in inverse["positions"]]
+    assert inverse["excess"] == pytest.approx(bits, rel=1e-4, abs=1e-6)
     assert "same model" in inverse["against"]
     assert "other encodings" in sinusoidal["against"]
     assert sinusoidal["excess"][0] == pytest.approx(0, abs=1e-6)
 
 
-def test_without_a_curve_or_a_mask_nothing_is_guessed(tmp_path):
-    bare = cell_record("alibi")
-    bare["curves"] = []
-    alone = cell_record("sinusoidal")
-    result = extrapolation.summarise(read_cells(write_cells(tmp_path, [bare, alone])))
+def test_without_a_curve_or_a_mask_nothing_is_guessed():
+    bare = cell("alibi")
+    bare.data["curves"] = []
+    result = extrapolation.summarise(made.cells(bare, cell("sinusoidal")))
     assert one(result, "alibi")["position"] is None
-    words = cell_record("alibi")  # of tokens whose bytes are not known
-    words["training"]["recipe"]["tokeniser"] = "bpe:50257"
-    words["rows"] = [row for row in words["rows"] if row["quantity"] != "bits_per_byte"]
-    assert bits_by_position(CellResult(words)) is None
-    assert bits_by_position(CellResult(cell_record("alibi"))) is not None
+    words = cell("alibi")  # of tokens whose bytes are not known
+    words.data["training"]["recipe"]["tokeniser"] = "bpe:50257"
+    words.data["rows"] = [r for r in words.data["rows"] if r["quantity"] != "bits_per_byte"]
+    assert bits_by_position(words) is None
+    assert bits_by_position(cell("alibi")) is not None
     assert one(result, "sinusoidal")["position"]["excess"] is None
     assert one(result, "sinusoidal")["position"]["past"] is None
     assert extrapolation.words(result)["length_past_none"] == "not measured"
     plt.close(extrapolation.draw(result))
 
 
-def test_a_cell_without_the_train_length_is_left_out(tmp_path):
-    short = cell_record("alibi", lengths=(1024, 2048, 9216))
-    result = extrapolation.summarise(read_cells(write_cells(tmp_path, [short])))
+def test_a_cell_without_the_train_length_is_left_out():
+    short = cell("alibi", lengths=(1024, 2048, 9216))
+    result = extrapolation.summarise(made.cells(short))
     assert result["records"] == []
 
 
-def test_learned_positions_end_with_the_train_length(tmp_path):
-    learned = cell_record("learned", lengths=(512,))
-    positions = [8 * (k + 1) for k in range(64)]  # as many bins as the others, but narrower
-    learned["curves"] = [{"quantity": "loss_by_position", "mode": "non-overlapping", "length": 512,
-                          "positions": positions, "nats": [1.0] * 64}]  # fmt: skip
-    records = [learned, cell_record("rope", growth=2.0), cell_record("alibi")]
-    result = extrapolation.summarise(read_cells(write_cells(tmp_path, records)))
-    assert one(result, "learned")["position"]["excess"] is None
+def test_learned_positions_end_with_the_train_length():
+    learned = cell("learned", lengths=(512,))
+    grid = [learned, cell("rope", rise=rise_to(3)), cell("alibi")]
+    result = extrapolation.summarise(made.cells(*grid))
+    position = one(result, "learned")["position"]  # as many bins as the others, but narrower
+    assert position["positions"] == [8 * (k + 1) for k in range(64)]
+    assert position["excess"] is None
     words = extrapolation.words(result)
     assert words["length_none"] == "1 of 1 (×3.000 at 9216 tokens)"
     figure = extrapolation.draw(result)
@@ -147,7 +147,7 @@ def test_the_figure_has_a_column_a_corpus_and_frames_what_holds(cells):
 
 
 def test_nothing_to_draw():
-    result = extrapolation.summarise(Cells([]))
+    result = extrapolation.summarise(made.cells())
     assert result["records"] == []
     assert extrapolation.words(result)["length_convergent"] == "0 of 0"
     with pytest.raises(ParameterError, match="nothing to draw"):

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import matplotlib as mpl
 import pytest
 
 mpl.use("Agg")
 
-from grid_records import cell_record, write_cells
+import study_records as made
+from study_records import rise_to
 
 from trf.errors import ParameterError
 from trf.plotting import plt
 from trf.study import masks
-from trf.study.cells import Cells, read_cells
 from trf.study.cost import cost_words
 
+cell = partial(made.cell, **made.LAPTOP, rise=0.0)
 
-@pytest.fixture
-def result(tmp_path):
-    records = [
-        cell_record("rope", growth=9.0, level=4.4),
-        cell_record("xpos", growth=3.0, level=4.2),
-        cell_record("alibi", growth=-0.02),
-        cell_record("alibi", "books", growth=-0.02),
-        cell_record("sinusoidal", growth=8.0, level=3.0),
+
+@pytest.fixture(scope="module")
+def result():
+    grid = [
+        cell("rope", rise=rise_to(10), level=4.4),
+        cell("xpos", rise=rise_to(4), level=4.2),
+        cell("alibi", rise=rise_to(0.98)),
+        cell("alibi", "books", rise=rise_to(0.98)),
+        cell("sinusoidal", rise=rise_to(9), level=3.0),
     ]
-    return masks.summarise(read_cells(write_cells(tmp_path, records)))
+    return masks.summarise(made.cells(*grid))
 
 
 def test_each_way_is_set_against_the_best_plain_one(result):
@@ -72,11 +75,11 @@ def test_words(result):
     assert all(isinstance(text, str) for text in words.values())
 
 
-def test_what_was_not_measured_is_left_out(tmp_path):
-    bare = cell_record("rope")
-    bare["curves"] = []
-    bare["rows"] = [row for row in bare["rows"] if "blocks" not in row["mode"]]
-    result = masks.summarise(read_cells(write_cells(tmp_path, [bare])))
+def test_what_was_not_measured_is_left_out():
+    bare = cell("rope")
+    bare.data["curves"] = []
+    bare.data["rows"] = [row for row in bare.data["rows"] if "blocks" not in row.get("mode", "")]
+    result = masks.summarise(made.cells(bare))
     words = masks.words(result)
     assert words["mask_bca_others"] == words["mask_xpos"] == "not measured"
     assert "–" in words["mask_table"]
@@ -93,7 +96,7 @@ def test_the_figure_has_a_column_a_corpus(result):
 
 
 def test_nothing_to_draw():
-    result = masks.summarise(Cells([]))
+    result = masks.summarise(made.cells())
     assert result["records"] == []
     assert masks.words(result)["mask_best"] == "not measured"
     with pytest.raises(ParameterError, match="nothing to draw"):
