@@ -43,8 +43,56 @@ def test_spread_is_that_of_the_logarithm(result):
     assert spread["perplexity"]["sd"] == pytest.approx(0.01)  # the loss is 1.5 + 0.01 seed
     assert spread["ratio"]["sd"] == 0
     pooled = result["pooled"]
-    assert pooled["degrees_of_freedom"] == 2
+    assert {row["degrees_of_freedom"] for row in pooled.values()} == {2}
     assert pooled["perplexity"]["ratio"] == pytest.approx(math.exp(4.3027 * math.sqrt(2) * 0.01))
+
+
+def test_learned_positions_have_no_ratio_past_the_train_length():
+    def learned(**where):
+        return made.cell("learned", lengths=(32,), **where)
+
+    grid = [made.cell(name, seed=seed) for name in ("alibi", "type1") for seed in (0, 1, 2)]
+    grid += [learned(seed=0), learned(seed=1), learned(tokens=1024)]
+    result = training.summarise(made.cells(*grid))
+    (budgets,) = result["budgets"]
+    assert [(run["tokens"], run["ratio"]) for run in budgets] == [(1024, None), (4096, None)]
+    spread = {row["encoding"]: row for row in result["spread"]}
+    assert spread["learned"]["ratio"] == {"values": [None] * 2, "sd": None, "degrees_of_freedom": 0}
+    assert spread["learned"]["perplexity"]["sd"] == pytest.approx(0.01 / math.sqrt(2))
+    freedom = {name: row["degrees_of_freedom"] for name, row in result["pooled"].items()}
+    assert freedom == {**dict.fromkeys(training.METRICS, 5), "ratio": 4}
+    pairs = {name: result["pairs"][0][name]["pairs"] for name in training.METRICS}
+    assert pairs == {**dict.fromkeys(training.METRICS, 3), "ratio": 1}
+    words = training.words(result)
+    assert words["training_learned_code_ratio"] == "– → –"
+    assert words["training_seeds_freedom"] == "4 to 5"
+    assert (
+        "longest over train length: learned absolute, code | – / – | – |"
+        in (words["training_seeds"])
+    )
+    assert words["training_budgets"].splitlines()[2].endswith("| – |")
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+    figure = training.draw(result)
+    assert all(map(math.isnan, figure.axes[2].lines[0].get_ydata()))
+    assert figure.axes[2].get_ylabel() == "perplexity at 128 over 32 tokens"
+    mpl.pyplot.close(figure)
+
+
+def test_a_number_that_is_missing_leaves_the_others():
+    bare = [made.cell("alibi", seed=seed) for seed in (0, 1)]
+    for cell in bare:
+        cell.data["rows"] = [row for row in cell.data["rows"] if row["quantity"] != "erf"]
+    result = training.summarise(made.cells(*bare, made.cell("type1"), made.cell("rope")))
+    assert [run["erf_0_1"] for run in result["seeds"][0]] == [None, None]
+    assert result["pooled"]["erf_0_1"] is None
+    assert result["pairs"][0]["erf_0_1"] == {"pairs": 1, "beyond": None}
+    assert result["pairs"][0]["perplexity"]["pairs"] == 3
+    words = training.words(result)
+    assert "ERF" not in words["training_pairs"]
+    assert words["training_seeds_erf_0_1"] == "–"
+    nothing = made.cell("alibi")
+    nothing.data["rows"] = []
+    assert training.summarise(made.cells(nothing, made.cell("alibi", seed=1)))["seeds"] == []
 
 
 def test_words(result):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,8 @@ def training_figure(result: Mapping[str, Any]) -> Figure:
 
     Args:
         result: `marked`, `unit`, and `budgets` and `seeds`: groups of runs, each with `encoding`,
-            `title`, `corpus`, `trained`, `train_length`, `longest`, `trf` (or None), `erf_0_1`,
-            `perplexity`, `ratio` and `on_the_way`.
+            `title`, `corpus`, `trained`, `train_length`, `longest`, `trf`, `erf_0_1`,
+            `perplexity`, `ratio` (each or None) and `on_the_way`.
 
     Returns:
         The figure: ends of runs joined over budgets, the field on the way of each run in small
@@ -36,17 +37,16 @@ def training_figure(result: Mapping[str, Any]) -> Figure:
     runs = [run for group in (*result["budgets"], *result["seeds"]) for run in group]
     if not runs:
         raise ParameterError("there is nothing to draw: no runs of several budgets or seeds")
-    first = runs[0]
     with plt.rc_context({**STYLE, "font.size": 8.5}):
         figure, axes = plt.subplots(1, 3, figsize=(8.6, 3.3), layout="constrained")
         _on_the_way(axes[0], result)
         for ax, name in zip(axes, _PANELS, strict=True):
             for group in result["budgets"]:
-                line = [run["trained"] for run in group], [run[name] for run in group]
+                line = [run["trained"] for run in group], [_known(run[name]) for run in group]
                 ax.plot(*line, color=colour(group[0]["encoding"]), marker="o", markersize=4.5)
             for run in [run for group in result["seeds"] for run in group]:
                 ax.plot(
-                    run["trained"], run[name], marker="o", markersize=6.5, linestyle="none",
+                    run["trained"], _known(run[name]), marker="o", markersize=6.5, linestyle="none",
                     markerfacecolor="none", markeredgecolor=colour(run["encoding"]),
                 )  # fmt: skip
             ax.set_xscale("log")
@@ -55,7 +55,7 @@ def training_figure(result: Mapping[str, Any]) -> Figure:
             ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / 1e6:.2g}"))
             ax.xaxis.set_minor_locator(NullLocator())
             ax.yaxis.set_major_locator(MaxNLocator(6))
-        trained, longest = first["train_length"], first["longest"]
+        trained, longest = runs[0]["train_length"], max(run["longest"] for run in runs)
         axes[0].set_ylim(bottom=0)
         axes[0].set_ylabel(f"radius at ε = {result['marked']:g} (tokens), N = {trained}")
         axes[1].set_ylabel(f"perplexity per {result['unit']} at {trained} tokens")
@@ -65,6 +65,10 @@ def training_figure(result: Mapping[str, Any]) -> Figure:
             ncols=7, columnspacing=1.0, handletextpad=0.5,
         )  # fmt: skip
     return figure
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _on_the_way(ax: Axes, result: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ The spread over seeds is that of the logarithm of each number, pooled over the e
 trained with several seeds. Two single models differ by more than their seeds if the ratio of their
 numbers is beyond ``exp(t sqrt(2) sd)``, t the quantile of Student's law for 95 % of pairs at the
 degrees of freedom of sd: were the logarithms normal, and their spread that of every encoding.
+A number that a model lacks is missing, and left out where the others are compared.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from trf.study.cells import CellResult, Cells
-from trf.study.markdown import MISSING, number, table
+from trf.study.markdown import MISSING, number, span, table
 from trf.study.scores import PLAIN, loss_rise
 from trf.study.theory import biases, radius, rounded, unit
 from trf.theory import mass_curve, stack_curve
@@ -40,7 +41,7 @@ METRICS = {
 
 def summarise(cells: Cells) -> dict[str, Any]:
     """Runs that differ in the budget only, and runs that differ in the seed only."""
-    known = [cell for cell in cells if _metrics(cell)]
+    known = [cell for cell in cells if any(v is not None for v in _metrics(cell).values())]
     seed = min((cell.seed for cell in known), default=0)
     budgets = _groups([cell for cell in known if cell.seed == seed], "tokens")
     seeds = _groups(known, "seed")
@@ -67,17 +68,21 @@ def _groups(cells: Sequence[CellResult], varying: str) -> list[list[CellResult]]
     return [group for group in alike.values() if len(group) > 1]
 
 
-def _metrics(cell: CellResult) -> dict[str, float]:
-    """The numbers that are compared; empty if one of them is missing."""
+def _metrics(cell: CellResult) -> dict[str, float | None]:
+    """The numbers that are compared, None for a missing one.
+
+    There is no ratio where nothing past the train length was measured: learned absolute positions
+    end there.
+    """
     found: dict[str, float | None] = {
         f"erf_{eps:g}".replace(".", "_"): cell.value("erf", length=cell.train_length, eps=eps)
         for eps in EPS
     }
     found["perplexity"] = cell.value("perplexity", mode=PLAIN, length=cell.train_length)
-    rise = loss_rise(cell, max(cell.data["cell"]["preset"]["lengths"]))
+    longest = max(cell.data["cell"]["preset"]["lengths"])
+    rise = loss_rise(cell, longest) if longest > cell.train_length else None
     found["ratio"] = None if rise is None else rounded(math.exp(rise))
-    whole = {name: value for name, value in found.items() if value is not None}
-    return whole if len(whole) == len(found) else {}
+    return found
 
 
 def _run(cell: CellResult) -> dict[str, Any]:
@@ -117,39 +122,50 @@ def _spread(group: Sequence[CellResult]) -> dict[str, Any]:
     }  # fmt: skip
     for name in METRICS:
         values = [metric[name] for metric in metrics]
-        found[name] = {"values": values, "sd": rounded(np.std(np.log(values), ddof=1))}
+        logs = np.log(known := [value for value in values if value is not None])
+        sd = rounded(np.std(logs, ddof=1)) if len(known) > 1 else None
+        found[name] = {"values": values, "sd": sd, "degrees_of_freedom": max(0, len(known) - 1)}
     return found
 
 
 def _pooled(spread: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The standard deviations pooled, and the ratio that two models must exceed."""
-    freedom = [len(row["seeds"]) - 1 for row in spread]
-    beyond = math.sqrt(2) * float(student.ppf(0.975, sum(freedom))) if spread else math.nan
-    pooled: dict[str, Any] = {"degrees_of_freedom": sum(freedom)}
+    """The standard deviations pooled, and the ratio that two models must exceed; None without."""
+    pooled: dict[str, Any] = {}
     for name in METRICS:
-        if not spread:
+        known = [row[name] for row in spread if row[name]["sd"] is not None]
+        freedom = [row["degrees_of_freedom"] for row in known]
+        if not known:
             pooled[name] = None
             continue
-        sd = math.sqrt(np.average([row[name]["sd"] ** 2 for row in spread], weights=freedom))
-        pooled[name] = {"sd": rounded(sd), "ratio": rounded(math.exp(beyond * sd))}
+        sd = math.sqrt(np.average([row["sd"] ** 2 for row in known], weights=freedom))
+        beyond = math.sqrt(2) * float(student.ppf(0.975, sum(freedom)))
+        pooled[name] = {
+            "degrees_of_freedom": sum(freedom),
+            "sd": rounded(sd),
+            "ratio": rounded(math.exp(beyond * sd)),
+        }
     return pooled
 
 
 def _pairs(main: Cells, pooled: dict[str, Any]) -> list[dict[str, Any]]:
-    """How many pairs of encodings on one corpus differ by more than their seeds."""
+    """How many pairs of encodings on one corpus differ by more than their seeds, by number."""
     found = []
     for corpus in main.corpora:
-        metrics = [m for cell in main.where(corpus=corpus) if (m := _metrics(cell))]
-        pairs = list(combinations(metrics, 2))
-        beyond = {
-            name: sum(
-                abs(math.log(a[name] / b[name])) > math.log(pooled[name]["ratio"]) for a, b in pairs
-            )
-            for name in METRICS
-        }
-        if pairs:
-            found.append({"corpus": corpus, "pairs": len(pairs), **beyond})
+        metrics = [_metrics(cell) for cell in main.where(corpus=corpus)]
+        here = {name: _apart([m[name] for m in metrics], pooled[name]) for name in METRICS}
+        if any(counts["pairs"] for counts in here.values()):
+            found.append({"corpus": corpus, **here})
     return found
+
+
+def _apart(values: Sequence[float | None], pooled: dict[str, Any] | None) -> dict[str, int | None]:
+    """Pairs of values, and how many of them differ by more than the pooled ratio."""
+    pairs = list(combinations((value for value in values if value is not None), 2))
+    if pooled is None:
+        return {"pairs": len(pairs), "beyond": None}
+    least = math.log(pooled["ratio"])
+    beyond = sum(abs(math.log(a / b)) > least for a, b in pairs)
+    return {"pairs": len(pairs), "beyond": beyond}
 
 
 def words(result: dict[str, Any]) -> dict[str, str]:
@@ -159,7 +175,9 @@ def words(result: dict[str, Any]) -> dict[str, str]:
         "training_on_the_way": _way_table(result),
         "training_seeds": _seed_table(result),
         "training_pairs": _pair_table(result),
-        "training_seeds_freedom": str(result["pooled"]["degrees_of_freedom"]),
+        "training_seeds_freedom": span(
+            [pooled["degrees_of_freedom"] for pooled in result["pooled"].values() if pooled]
+        ),
     }
     for name in METRICS:
         pooled = result["pooled"][name]
@@ -172,7 +190,7 @@ def words(result: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-def _text(value: float) -> str:
+def _text(value: float | None) -> str:
     return str(value) if isinstance(value, int) else number(value, 4)
 
 
@@ -182,8 +200,7 @@ def _budget_table(result: dict[str, Any]) -> str:
             f"{run['title']}, {run['corpus']}",
             f"{run['trained']:,}",
             *(MISSING if run[name] is None else run[name] for name in ("trf", "stack")),
-            *(f"{run[name]:g}" for name in ("erf_0_5", "erf_0_1", "erf_0_01")),
-            _text(run["perplexity"]),
+            *(_text(run[name]) for name in ("erf_0_5", "erf_0_1", "erf_0_01", "perplexity")),
             number(run["bits_per_byte"]),
             _text(run["ratio"]),
         ]
@@ -215,7 +232,7 @@ def _seed_table(result: dict[str, Any]) -> str:
         [
             f"{METRICS[name]}: {row['title']}, {row['corpus']}",
             " / ".join(_text(value) for value in row[name]["values"]),
-            f"{100 * row[name]['sd']:.2g} %",
+            MISSING if row[name]["sd"] is None else f"{100 * row[name]['sd']:.2g} %",
         ]
         for name in METRICS
         for row in result["spread"]
@@ -225,10 +242,10 @@ def _seed_table(result: dict[str, Any]) -> str:
 
 def _pair_table(result: dict[str, Any]) -> str:
     rows = [
-        [METRICS[name], number(result["pooled"][name]["ratio"]),
-         *(f"{row[name]} of {row['pairs']}" for row in result["pairs"])]
-        for name in METRICS
-        if result["pairs"]
+        [METRICS[name], number(pooled["ratio"]),
+         *(f"{row[name]['beyond']} of {row[name]['pairs']}" for row in result["pairs"])]
+        for name, pooled in result["pooled"].items()
+        if pooled and result["pairs"]
     ]  # fmt: skip
     corpora = [row["corpus"] for row in result["pairs"]]
     return table(["pairs of encodings apart by more than seeds in", "ratio", *corpora], rows)
