@@ -10,6 +10,7 @@ mpl.use("Agg")
 
 import study_records as made
 
+from trf import encodings
 from trf.errors import ParameterError
 from trf.study import training
 
@@ -109,6 +110,25 @@ def test_figure(result):
     figure = training.draw(result)
     assert len(figure.axes) == 3
     assert sum(line.get_linestyle() == "--" for line in figure.axes[0].lines) == 2
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts[1:] == ["ALiBi, code", "end of a run", "on the way", "seeds", "TRF, one layer"]
+    mpl.pyplot.close(figure)
+
+
+def test_runs_on_several_corpora_are_told_apart():
+    grid = [made.cell("type1", c, tokens=n) for c in ("code", "books") for n in (1024, 4096)]
+    grid += [made.cell("alibi", "books", seed=seed) for seed in (0, 1)]
+    figure = training.draw(training.summarise(made.cells(*grid)))
+    for ax in figure.axes:
+        ends = [line for line in ax.lines if line.get_markersize() == 4.5]
+        assert len({line.get_color() for line in ends}) == 1
+        assert len({line.get_marker() for line in ends}) == len(ends) == 2
+    (books,) = {line.get_marker() for line in figure.axes[1].lines if line.get_markersize() == 6.5}
+    (legend,) = figure.legends
+    titles = [text.get_text() for text in legend.get_texts()]
+    marks = dict(zip(titles, (line.get_marker() for line in legend.get_lines()), strict=True))
+    assert marks["end of a run, books"] == books != marks["end of a run, code"]
+    assert titles[:2] == [encodings.get(name).title for name in ("type1", "alibi")]
     mpl.pyplot.close(figure)
 
 
