@@ -23,6 +23,7 @@ _SMALL: dict[Any, Any] = {
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
 }
+_PATHS = "#222222"
 
 
 def fields_figure(result: Mapping[str, Any]) -> Figure:
@@ -32,10 +33,10 @@ def fields_figure(result: Mapping[str, Any]) -> Figure:
         result: `corpora`, `marked` (the eps of the radii written out), `residual`, and `panels`,
             each with `encoding`, `title`, `corpus`, `length`, `n_layer`, `tokens`, and `theory`,
             `stack` and `measured`, each with its `curve` at these tokens and its `radius` by eps,
-            the measured one with `low` and `high` too.
+            the measured one with `low` and `high` too; a panel may have `paths` like `theory`.
 
     Returns:
-        The figure; theory dashed, its stack of layers dotted, measurement solid.
+        The figure; theory dashed, its stack of layers dotted, paths dash-dotted, measurement solid.
 
     Raises:
         ParameterError: there are no panels.
@@ -74,8 +75,8 @@ def fields_figure(result: Mapping[str, Any]) -> Figure:
         figure.supylabel("cumulative share of mass", fontsize=8.5)
         wide = len(corpora) > 2
         figure.legend(
-            handles=_legend(panels[0]["n_layer"], result["residual"]), fontsize=7.5,
-            loc="outside upper center", ncols=4 if wide else 2, columnspacing=1.2,
+            handles=_legend(panels[0], result["residual"]), fontsize=7.5,
+            loc="outside upper center", ncols=5 if wide else 2, columnspacing=1.2,
             title=f"Receptive fields within N = {length} tokens{'; ' if wide else chr(10)}"
             f"radii at ε = {result['marked']:g}", title_fontsize=8.5,
         )  # fmt: skip
@@ -89,6 +90,8 @@ def _panel(ax: Axes, panel: Mapping[str, Any], eps: str) -> None:
     ax.fill_between(tokens, low, high, color=shade, alpha=0.2, linewidth=0)
     ax.plot(tokens, panel["stack"]["curve"], color=shade, linestyle=":", linewidth=1.1)
     ax.plot(tokens, panel["theory"]["curve"], color=shade, linestyle="--", linewidth=1.3)
+    if "paths" in panel:
+        ax.plot(tokens, panel["paths"]["curve"], color=_PATHS, linestyle="-.", linewidth=0.9)
     ax.plot(tokens, np.array(measured["curve"], dtype=float), color=shade, linewidth=1.5)
     for name, kind in (("theory", "white"), ("measured", shade)):
         at = panel[name]["radius"][eps]
@@ -98,8 +101,11 @@ def _panel(ax: Axes, panel: Mapping[str, Any], eps: str) -> None:
         )  # fmt: skip
     text = "\n".join(
         f"{label} {panel[name]['radius'][eps]}"
-        for label, name in (("TRF", "theory"), ("stack", "stack"), ("ERF", "measured"))
-    )
+        for label, name in (
+            ("TRF", "theory"), ("stack", "stack"), ("paths", "paths"), ("ERF", "measured"),
+        )
+        if name in panel
+    )  # fmt: skip
     corner = (0.985, 0.04, "right", "bottom") if _low(panel) else (0.02, 0.97, "left", "top")
     x, y, across, along = corner
     ax.text(
@@ -132,11 +138,13 @@ def _broken(title: str) -> str:
     return title.replace(" (", "\n(")
 
 
-def _legend(n_layer: int, residual: float) -> list[Any]:
-    grey = "#444444"
+def _legend(panel: Mapping[str, Any], residual: float) -> list[Any]:
+    grey, layers = "#444444", f"TRF, {panel['n_layer']} layers, ρ = {residual:g}"
+    paths = [Line2D([], [], color=_PATHS, linestyle="-.", linewidth=0.9, label="paths (weights)")]
     return [
         Line2D([], [], color=grey, linestyle="--", label="TRF, one layer"),
-        Line2D([], [], color=grey, linestyle=":", label=f"TRF, {n_layer} layers, ρ = {residual:g}"),
+        Line2D([], [], color=grey, linestyle=":", label=layers),
+        *(paths if "paths" in panel else []),
         Line2D([], [], color=grey, label="ERF, measured"),
         Patch(color=grey, alpha=0.2, linewidth=0, label="90 % of windows"),
     ]

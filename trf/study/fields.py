@@ -3,18 +3,21 @@
 The empirical field is measured at the last of N positions, so the theoretical one is taken at the
 same N, never in the limit: `TRF(eps) = min { j : B(j) > (1-eps) B(N) }` with the mean of the heads'
 normalised kernels (Qin, Zhong, Deng, arXiv 2307.10156), for one layer and for the stack of all
-layers with half of the stream passing each unmixed (attention rollout, arXiv 2005.00928). The
-empirical one is the cumulative normalized gradient of arXiv 2212.10356.
+layers with half of the stream passing each unmixed (attention rollout, arXiv 2005.00928). Beside
+them stand the paths through heads with gains from the weights (`trf.theory.path_curve`). The
+empirical field is the cumulative normalized gradient of arXiv 2212.10356.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trf.study.cells import CellResult, Cells
 from trf.study.markdown import MISSING, number, span, table
+from trf.study.predictors import PREDICTORS, Inputs, NotRecorded
 from trf.study.theory import biases, radius, rounded, status, verdicts
 from trf.theory import mass_curve, stack_curve
 
@@ -25,6 +28,7 @@ NAME = "trf-vs-erf-by-corpus"
 EPS = (0.5, 0.1, 0.01)
 MARKED = 0.1  # of the radii in the panels and at the other lengths
 RESIDUAL = 0.5
+PATHS = "paths-spread"  # the predictor from weights and logits that is drawn too
 LAST = ("none", "t5")  # their bias does not decay
 
 
@@ -60,6 +64,9 @@ def _panel(cell: CellResult, length: int) -> list[dict[str, Any]]:
         "theory": mass_curve(heads, length),
         "stack": stack_curve(heads, length, cell.n_layer, RESIDUAL),
     }
+    if length == cell.train_length:
+        with suppress(NotRecorded):
+            fields["paths"] = PREDICTORS[PATHS].curve(Inputs(cell, length))
     panel = {
         "encoding": cell.encoding,
         "title": cell.title,

@@ -185,4 +185,6 @@ PREDICTORS: Mapping[str, Predictor] = {
     ),
 }  # fmt: skip
 PAPERS = "one-layer"
+NULL = "null"  # one radius for all encodings
+INPUTS = {"value_gain": "value gain", "key_gain": "key gain", "logit_spread": "logit spread"}
 DIAGNOSTIC = ("attention", "paths-attention")
