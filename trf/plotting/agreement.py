@@ -35,7 +35,7 @@ def agreement_figure(result: Mapping[str, Any]) -> Figure:
     if not rows or result["chosen"] is None:
         raise ParameterError("there is nothing to draw: no encoding with a bias was measured")
     titles = {entry["name"]: entry["title"] for entry in result["predictors"]}
-    corpora = list(dict.fromkeys(row["corpus"] for row in rows))
+    corpora = [name for name in result["corpora"] if name in {row["corpus"] for row in rows}]
     shown = list(dict.fromkeys([result["paper"], result["chosen"]]))
     radii = [row[name] for row in rows for name in ("measured", *shown) if row[name] is not None]
     limits = 0.8, 1.25 * max(radii)

@@ -63,6 +63,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
     return {
         "selection": {"corpus": CORPUS, "encodings": list(SELECTION)},
         "target": TARGET,
+        "corpora": proper.corpora,
         "paper": PAPERS,
         "chosen": chosen,
         "rows": rows,
