@@ -58,7 +58,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
         row
         for cell in cells
         if cell.tokens != cells.budget and cell.seed == proper[0].seed
-        for row in radii_of(cell, cell.train_length, few)
+        for row in radii_of(cell, cell.train_length, [*few, DIAGNOSTIC[-1]])
     ]
     return {
         "selection": {"corpus": CORPUS, "encodings": list(SELECTION)},

@@ -125,9 +125,10 @@ def _budgets_table(result: dict[str, Any], chosen: str) -> str:
         given = inputs[row["encoding"], row["corpus"], row["tokens"]]
         body.append([
             f"{encodings.get(row['encoding']).title} on {row['corpus']}, ε = {row['eps']:g}",
-            f"{row['tokens']:,}", row[PAPERS], row[chosen], row["measured"],
+            f"{row['tokens']:,}", row[PAPERS], row[chosen], row[DIAGNOSTIC[-1]], row["measured"],
             *(number(given[name]) for name in INPUTS),
         ])  # fmt: skip
     header = ["encoding, corpus, ε", "trained on (tokens)", PREDICTORS[PAPERS].title,
-              PREDICTORS[chosen].title, "ERF measured", *INPUTS.values()]  # fmt: skip
+              PREDICTORS[chosen].title, PREDICTORS[DIAGNOSTIC[-1]].title, "ERF measured",
+              *INPUTS.values()]  # fmt: skip
     return table(header, body)
