@@ -25,6 +25,7 @@ __all__ = ["NAME", "draw", "errors", "is_selected", "radii_of", "summarise", "wo
 NAME = "agreement"
 CORPUS = "code"
 SELECTION = ("alibi", "kerple-log", "type1", "inverse-n")
+FLAT = ("none", "t5")  # their bias does not decay; ranks are given without them too
 TARGET = {"rank": 0.95, "factor": 1.25}
 
 
@@ -37,10 +38,10 @@ def summarise(cells: Cells) -> dict[str, Any]:
         names of two of them;
         `by_eps`: errors on the rest, beside those of `NULL`: one radius for all encodings, the
         geometric mean of the selection's at that eps, which any theory has to beat;
-        `ranks`: rank correlation over encodings by corpus and eps, `seen` on the corpus of the
-        selection; `lengths`: errors of the paper's and the chosen predictor at the lengths that
-        were not looked at, for the cells that were not either; `budgets`: the same cells at other
-        budgets, and `inputs`, what the paths read of them.
+        `ranks`: rank correlation over encodings by corpus and eps, `decaying` without those of
+        `FLAT`, `seen` on the corpus of the selection; `lengths`: errors of the paper's and the
+        chosen predictor at the lengths that were not looked at, for the cells that were not either;
+        `budgets`: the same cells at other budgets, and `inputs`, what the paths read of them.
     """
     proper = cells.main
     rows = [row for cell in proper for row in radii_of(cell, cell.train_length, PREDICTORS)]
@@ -81,7 +82,8 @@ def summarise(cells: Cells) -> dict[str, Any]:
         "by_eps": _by_eps(rows, few),
         "ranks": [
             {"corpus": corpus, "eps": eps, "n": len(group), "seen": corpus == CORPUS,
-             **_ranks(group)}
+             **_ranks(group),
+             "decaying": _ranks([row for row in group if row["encoding"] not in FLAT])}
             for corpus in cells.corpora
             for eps in sorted({row["eps"] for row in rows}, reverse=True)
             if len(group := [r for r in rows if r["corpus"] == corpus and r["eps"] == eps]) > 2

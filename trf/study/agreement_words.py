@@ -45,12 +45,15 @@ def words(result: dict[str, Any]) -> dict[str, str]:
         within = rest.get("within")
         found[f"agreement_{label}_within"] = number(None if within is None else 100 * within)
         found[f"agreement_{label}_rank"] = number(_mean_rank(result, name))
+        found[f"agreement_{label}_rank_decaying"] = number(_mean_rank(result, name, True))
     return found
 
 
-def _mean_rank(result: dict[str, Any], name: str) -> float | None:
+def _mean_rank(result: dict[str, Any], name: str, decaying: bool = False) -> float | None:
     """The mean over eps and the corpora that the predictor was not chosen on."""
-    found = [row[name] for row in result["ranks"] if not row["seen"] and row[name] is not None]
+    rows = [row for row in result["ranks"] if not row["seen"]]
+    ranks = [(row["decaying"] if decaying else row)[name] for row in rows]
+    found = [rank for rank in ranks if rank is not None]
     return sum(found) / len(found) if found else None
 
 
@@ -64,10 +67,11 @@ def _predictors_table(result: dict[str, Any]) -> str:
             number(entry["selection"].get("mean")), number(entry["rest"].get("mean")),
             number(entry["rest"].get("factor")), number(entry["rest"].get("ratio")),
             number(entry["rest"].get("worst")), number(_mean_rank(result, entry["name"])),
+            number(_mean_rank(result, entry["name"], True)),
         ])  # fmt: skip
     header = ["predictor", "reads", "typical factor, selection", "typical factor, rest",
               "median factor, rest", "median predicted / measured, rest", "worst factor, rest",
-              "rank correlation, other corpora"]  # fmt: skip
+              "rank correlation, other corpora", "the same, decaying biases"]  # fmt: skip
     return table(header, rows)
 
 
