@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -28,6 +28,14 @@ def checked_eps(eps: Any) -> float:
     if not 0 < value < 1:
         raise ParameterError(f"eps must lie in 0 < eps < 1, got {eps}")
     return float(value)
+
+
+def checked_list(eps: Any) -> list[float]:
+    """One eps or several, as a list of at least one."""
+    several = [eps] if isinstance(eps, str) or not isinstance(eps, Sequence) else list(eps)
+    if not several:
+        raise ParameterError("give at least one eps")
+    return [checked_eps(e) for e in several]
 
 
 def checked_level(level: float) -> float:

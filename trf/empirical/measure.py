@@ -17,7 +17,7 @@ from trf.empirical.field import (
     EmpiricalReceptiveField,
     LayerField,
     Number,
-    checked_eps,
+    checked_list,
     radius_of,
 )
 from trf.empirical.gradient import (
@@ -107,10 +107,7 @@ def empirical_receptive_field(
         >>> field.curve.shape, round(float(field.curve[-1]), 6)
         ((8,), 1.0)
     """
-    several = [eps] if isinstance(eps, str) or not isinstance(eps, Sequence) else list(eps)
-    wanted = [checked_eps(e) for e in several]
-    if not wanted:
-        raise ParameterError("give at least one eps")
+    wanted = checked_list(eps)
     if reduction not in REDUCTIONS:
         raise unknown_name("reduction", str(reduction), REDUCTIONS)
     check_counts(length=length, n_windows=n_windows, n_projections=n_projections)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trf.empirical.field import Number, checked_eps, radius_of
+from trf.empirical.field import Number, checked_eps, checked_list, radius_of
 from trf.empirical.gains import BranchGains, branch_gains
 from trf.empirical.measure import attention_field
 from trf.errors import ParameterError
@@ -104,10 +104,7 @@ def predicted_receptive_field(
         ...                           progress=False).curve.shape
         (8,)
     """
-    several = [eps] if isinstance(eps, str) or not isinstance(eps, Sequence) else list(eps)
-    wanted = [checked_eps(e) for e in several]
-    if not wanted:
-        raise ParameterError("give at least one eps")
+    wanted = checked_list(eps)
     decoder = load(model)
     heads = decoder.head_biases()
     if heads is None:
